@@ -1,6 +1,7 @@
 //! The lengths of arrays and the sizes of documents in the whole collection: what a sample misses is the few that are far larger. Counted
 //! where the documents are stored, in one pass, if the collection is not too large for that.
 
+use crate::age::Age;
 use crate::options::MEASURED_WHOLE;
 use crate::reader::{Bound, Reader};
 use crate::sample::Spread;
@@ -9,7 +10,7 @@ use crate::statistics::Statistics;
 use crate::thresholds::{ARRAY_MAX, ARRAY_P95, OUTLIER_LENGTH};
 use crate::values::figure;
 use document::op::Namespace;
-use document::{DocWriter, Result, Value};
+use document::{Doc, DocWriter, Result, Value};
 use patterns::mql;
 
 /// So many array paths are measured.
@@ -30,6 +31,8 @@ pub struct Measured {
     pub largest: u64,
     /// The `_id`s of the largest documents, with their bytes.
     pub largest_ids: Vec<(Value<'static>, u64)>,
+    /// Their bytes, and when they were made: milliseconds since 1970.
+    pub largest_made: Vec<(u64, i64)>,
 }
 
 /// One array of the documents.
@@ -68,16 +71,17 @@ pub async fn measure(
     statistics: &Statistics,
     shape: &Shape,
     spread: Spread,
+    age: &Age,
 ) -> Measured {
     let sampled = Measured { is_whole: spread == Spread::Whole, ..of_sample(shape) };
     if statistics.bytes > MEASURED_WHOLE || reader.cancel.is_set() {
         return sampled;
     }
     if sampled.is_whole {
-        return with_examples(reader, ns, sampled).await;
+        return with_examples(reader, ns, age, sampled).await;
     }
     match whole(reader, ns, &sampled).await {
-        Ok(measured) => with_examples(reader, ns, measured).await,
+        Ok(measured) => with_examples(reader, ns, age, measured).await,
         // It took too long, or the server has no such stage: the sample stays.
         Err(_) => sampled,
     }
@@ -109,7 +113,7 @@ fn of_sample(shape: &Shape) -> Measured {
         .collect();
     arrays.sort_by(|one, other| other.max.cmp(&one.max).then_with(|| one.path.cmp(&other.path)));
     arrays.truncate(MOST_ARRAYS);
-    Measured { is_whole: false, documents: shape.documents, arrays, largest: shape.sizes.max, largest_ids: Vec::new() }
+    Measured { is_whole: false, documents: shape.documents, arrays, largest: shape.sizes.max, ..Measured::default() }
 }
 
 #[expect(
@@ -129,27 +133,36 @@ fn length(path: &str) -> Value<'static> {
 }
 
 /// Names the largest documents, and those with the longest arrays, where they are far from the others.
-async fn with_examples(reader: &Reader<'_>, ns: &Namespace, mut measured: Measured) -> Measured {
+async fn with_examples(reader: &Reader<'_>, ns: &Namespace, age: &Age, mut measured: Measured) -> Measured {
     for array in measured.arrays.iter_mut().filter(|array| array.max >= ARRAY_P95) {
-        array.longest = most(reader, ns, length(&array.path)).await.unwrap_or_default();
+        array.longest = ids(&most(reader, ns, age, length(&array.path)).await.unwrap_or_default());
     }
     if measured.largest > LARGE {
-        measured.largest_ids =
-            most(reader, ns, mql::call("$bsonSize", Value::from("$$ROOT"))).await.unwrap_or_default();
+        let size = mql::call("$bsonSize", Value::from("$$ROOT"));
+        let rows = most(reader, ns, age, size).await.unwrap_or_default();
+        measured.largest_ids = ids(&rows);
+        measured.largest_made = rows.iter().filter_map(|row| Some((figure(row, "n"), age.made(row)?))).collect();
     }
     measured
 }
 
-/// The `_id`s of the documents for which an expression gives the most, with what it gives.
-async fn most(reader: &Reader<'_>, ns: &Namespace, expression: Value<'static>) -> Result<Vec<(Value<'static>, u64)>> {
+/// The documents for which an expression gives the most: their `_id`, what it gives as `n`, and what tells their age.
+async fn most(reader: &Reader<'_>, ns: &Namespace, age: &Age, expression: Value<'static>) -> Result<Vec<Doc<'static>>> {
     let stage = |name: &str, argument: Value<'_>| mql::call(name, argument);
+    let mut shown = vec![("n", expression)];
+    if let Age::Field(path) = age {
+        shown.push((path, Value::Int32(1)));
+    }
     let stages = [
-        stage("$project", mql::object([("n", expression)])),
+        stage("$project", mql::object(shown)),
         stage("$sort", mql::object([("n", Value::Int32(-1)), ("_id", Value::Int32(1))])),
         stage("$limit", Value::Int32(EXAMPLES)),
     ];
-    let rows = reader.aggregate(ns, &stages.into_iter().collect(), Bound::documents(8)).await?;
-    Ok(rows.iter().map(|row| (row.get("_id").unwrap_or(Value::Null), figure(row, "n"))).collect())
+    reader.aggregate(ns, &stages.into_iter().collect(), Bound::documents(8)).await
+}
+
+fn ids(rows: &[Doc<'static>]) -> Vec<(Value<'static>, u64)> {
+    rows.iter().map(|row| (row.get("_id").unwrap_or(Value::Null), figure(row, "n"))).collect()
 }
 
 /// One pass over all documents.

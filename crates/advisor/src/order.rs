@@ -69,9 +69,39 @@ pub fn step(has: &[bool], fewest: u64) -> Option<Step> {
     })
 }
 
+/// Finds the moment from which on a property is not there any more, although not all documents from before have it: those that lack it were
+/// changed since. That none of the newest has it must be no chance.
+pub fn gone_since(has: &[bool], fewest: u64) -> Option<Step> {
+    /// The newest documents without it are this share at least.
+    const NEWEST: f64 = 0.1;
+    const LIKELY_CHANCE: f64 = 1e-6;
+    let documents = has.len() as u64;
+    let with = has.iter().filter(|has| **has).count() as u64;
+    let last = has.iter().rposition(|has| *has)?;
+    let place = share(last as u64 + 1, documents);
+    // So likely it is that as many documents drawn at random are all from before.
+    let chance = place.powf(share(with, 1));
+    let is_change = with >= fewest.max(1) && with < documents && 1.0 - place >= NEWEST && chance < LIKELY_CHANCE;
+    is_change.then_some(Step { place, before: true, with, documents })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_gone_since_a_moment_is_no_chance() {
+        let half: String = (0..300).map(|n| if n % 2 == 0 { 'x' } else { '.' }).collect();
+        let found = gone_since(&flags(&format!("{half}{}", ".".repeat(100))), 5).unwrap();
+        assert!(found.before && found.with == 150 && (found.place - 0.7475).abs() < 0.001, "{found:?}");
+        assert_eq!(gone_since(&flags(&half), 5), None);
+        assert_eq!(
+            gone_since(&flags(&format!("{}{}", "x.".repeat(10), ".".repeat(5))), 5),
+            None,
+            "twenty may be chance"
+        );
+        assert_eq!(gone_since(&flags("...."), 1), None);
+    }
 
     fn flags(text: &str) -> Vec<bool> {
         text.chars().map(|letter| letter == 'x').collect()

@@ -207,8 +207,8 @@ impl Collection {
             kept.add(doc);
         })
         .await?;
-        let measured = measured::measure(reader, &ns, &statistics, &shape, spread).await;
         let age = Age::of(&shape);
+        let measured = measured::measure(reader, &ns, &statistics, &shape, spread, &age).await;
         Ok(Collection { ns, statistics, age, seen_at: reader.now(), shape, sample: kept.documents, spread, measured })
     }
 }

@@ -1,7 +1,9 @@
 //! The harness of all tests: operations from plain documents and all rows of a read, on any backend; with the feature `rules`,
 //! backends of both kinds ([`Data`]), rules on them ([`World`], [`Living`]), and the worlds of the proofs ([`registry`], [`shop`]).
+//! [`labelled`] makes databases of which it is known which symptoms they show.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
+pub mod labelled;
 pub mod legacy;
 mod ops;
 

@@ -97,6 +97,11 @@ impl Looking<'_> {
     /// Paths beside the reference that are references themselves.
     fn ids(&self, above: &str, below: &str, paths: &Paths) -> Vec<PathId> {
         let own = self.survey.relations.iter().filter(|it| it.from == self.relation.from && it.confidence > 0.6);
+        // What is only contained in some text of another collection may be a copy of both.
+        let is_key = |it: &&Relation| {
+            it.key == "_id" || self.survey.collection(&it.to).is_some_and(|to| to.statistics.is_unique(&it.key))
+        };
+        let own = own.filter(is_key);
         let beside = own.filter_map(|it| match above {
             "" => Some(it.path.as_str()),
             above => it.path.strip_prefix(above)?.strip_prefix('.'),

@@ -30,24 +30,34 @@ const FEWEST: u64 = 1_000;
 const BY_ID: f64 = 0.3;
 
 async fn find<'a>(survey: &'a Survey<'a>) -> document::Result<Vec<Finding>> {
-    Ok(survey.collections.iter().filter_map(|collection| of_collection(survey, collection)).collect())
+    let mut all = Vec::new();
+    for collection in &survey.collections {
+        if survey.reader.cancel.is_set() {
+            break;
+        }
+        all.extend(of_collection(survey, collection).await?);
+    }
+    Ok(all)
 }
 
-fn of_collection(survey: &Survey<'_>, collection: &Collection) -> Option<Finding> {
+async fn of_collection(survey: &Survey<'_>, collection: &Collection) -> document::Result<Option<Finding>> {
     let median = collection.shape.sizes.percentile(50);
     if collection.statistics.count < FEWEST || median >= READING_BYTES || collection.statistics.capped {
-        return None;
+        return Ok(None);
+    }
+    let mut all = Vec::new();
+    for series in series::all(collection) {
+        all.push(series.made_sure(survey.reader, collection).await?);
     }
     // The finest series that are dense enough: a sensor rather than its building.
-    let all = series::all(collection);
     let dense = |series: &&Series| series.a_day >= READINGS_A_DAY;
     let slots = |series: &&Series| series.summable() && series.a_day * QUARTER >= SLOTS_A_QUARTER;
     let finest = |series: &&Series| series.number;
     let (series, is_slots) = match all.iter().filter(slots).max_by_key(finest) {
-        Some(series) => (series, true),
-        None => (all.iter().filter(dense).max_by_key(finest)?, false),
+        Some(series) => (Some(series), true),
+        None => (all.iter().filter(dense).max_by_key(finest), false),
     };
-    Some(finding(survey, collection, series, is_slots, median))
+    Ok(series.map(|series| finding(survey, collection, series, is_slots, median)))
 }
 
 fn finding(survey: &Survey<'_>, collection: &Collection, series: &Series, is_slots: bool, median: u64) -> Finding {
@@ -94,7 +104,7 @@ fn finding(survey: &Survey<'_>, collection: &Collection, series: &Series, is_slo
     finding.gain =
         figures([("documents_now", count(collection.statistics.count)), ("documents_then", count(buckets.max(1)))]);
     finding.declaration = declaration(survey, collection, series, is_slots, every);
-    finding.weighed(against(survey, collection, series, in_bucket, is_slots))
+    finding.weighed(against(survey, collection, series, days, is_slots))
 }
 
 /// A bucket should hold tens to some hundreds of readings.
@@ -107,13 +117,7 @@ fn period(series: &Series, is_slots: bool) -> (&'static str, f64) {
     all.into_iter().find(|(_, days)| series.a_day * days >= READINGS).unwrap_or(("day", 1.0))
 }
 
-fn against(
-    survey: &Survey<'_>,
-    collection: &Collection,
-    series: &Series,
-    in_bucket: f64,
-    is_slots: bool,
-) -> Vec<Against> {
+fn against(survey: &Survey<'_>, collection: &Collection, series: &Series, days: f64, is_slots: bool) -> Vec<Against> {
     let mut all = Vec::new();
     let (mut single, mut seen) = (0, 0);
     for shape in survey.traffic.of(survey.database, collection.name()) {
@@ -129,7 +133,10 @@ fn against(
             Against::new("single readings are looked up or changed by their id all the time", figures).outweighing(),
         );
     }
-    if let Some(fill) = series.fill.filter(|fill| *fill < BUCKET_FILL && in_bucket * fill < 5.0) {
+    // What bursts fill is dense in its own time: it counts where a bucket would hold next to nothing.
+    let in_bucket = (series.a_day * days).max(1.0);
+    let fill = series.fill(collection, days);
+    if let Some(fill) = fill.filter(|fill| *fill < BUCKET_FILL && in_bucket * fill < 5.0) {
         let figures = figures([("fill", measure(fill))]);
         all.push(
             Against::new("most series have no readings in most periods: buckets would be nearly empty", figures)

@@ -61,7 +61,7 @@ async fn find<'a>(survey: &'a Survey<'a>) -> document::Result<Vec<Finding>> {
 }
 
 fn of_collection(survey: &Survey<'_>, collection: &Collection) -> Vec<Finding> {
-    let Some(ordered) = order::by_age(collection) else {
+    let Some(ordered) = by_number(collection).or_else(|| order::by_age(collection)) else {
         let documents: Vec<&Doc<'static>> = collection.sample.iter().collect();
         return type_changes(collection, &documents, false)
             .into_iter()
@@ -86,6 +86,19 @@ fn of_collection(survey: &Survey<'_>, collection: &Collection) -> Vec<Finding> {
     let mut known = BTreeSet::new();
     found.retain(|finding| known.insert(finding.field.clone()));
     found
+}
+
+/// From the oldest version to the newest, if the documents have numbers of versions.
+fn by_number(collection: &Collection) -> Option<Vec<&Doc<'static>>> {
+    const MOST: usize = 50;
+    let field = collection.version_field();
+    let facts = collection.shape.path(&field)?;
+    let number = |doc: &&Doc<'static>| at(doc, &field).and_then(|value| value.as_i64_exact()).unwrap_or_default();
+    let versions = facts.distinct.few(MOST)?;
+    let is_numbered = versions.len() > 1 && versions.iter().all(|(value, _)| value.as_i64_exact().is_some());
+    let mut documents: Vec<&Doc<'static>> = collection.sample.iter().collect();
+    documents.sort_by_key(number);
+    is_numbered.then_some(documents)
 }
 
 fn by_kind<'d>(documents: &[&'d Doc<'static>], discriminator: &str) -> Vec<Vec<&'d Doc<'static>>> {
@@ -127,6 +140,41 @@ fn changes(collection: &Collection, documents: &[&Doc<'static>]) -> Vec<Change> 
             all.push(Change { path: path.to_owned(), kind, step: Some(step), documents: older });
         }
     }
+    if all.is_empty() {
+        all = replaced(collection, documents);
+    }
+    all
+}
+
+/// Paths of which each document has one of two, and the newest only one: the older ones are partly migrated.
+fn replaced(collection: &Collection, documents: &[&Doc<'static>]) -> Vec<Change> {
+    const MOST: usize = 60;
+    const EITHER: f64 = 0.99;
+    let own: Vec<&str> = paths(collection).collect();
+    let presence = |path: &&str| -> Vec<bool> { documents.iter().map(|doc| at(doc, path).is_some()).collect() };
+    let some: Vec<(&str, Vec<bool>)> = own
+        .into_iter()
+        .map(|path| (path, presence(&path)))
+        .filter(|(_, has)| {
+            let with = share(has.iter().filter(|has| **has).count() as u64, has.len() as u64);
+            (SECOND_SHAPE..=1.0 - SECOND_SHAPE).contains(&with)
+        })
+        .take(MOST)
+        .collect();
+    let mut all: Vec<Change> = Vec::new();
+    for (path, has) in &some {
+        let Some(step) = order::gone_since(has, FEWEST) else { continue };
+        let is_other = |other: &[bool]| {
+            let either = has.iter().zip(other).filter(|(one, other)| one != other).count();
+            share(either as u64, has.len() as u64) >= EITHER
+        };
+        let Some((new, _)) = some.iter().find(|(other, presence)| other != path && is_other(presence)) else {
+            continue;
+        };
+        let older = step.with;
+        all.push(Change { path: (*path).to_owned(), kind: Kind::Gone, step: Some(step), documents: older });
+        all.push(Change { path: (*new).to_owned(), kind: Kind::Added, step: Some(step), documents: older });
+    }
     all
 }
 
@@ -163,7 +211,19 @@ fn type_changes(collection: &Collection, documents: &[&Doc<'static>], in_time: b
             continue;
         }
         let has: Vec<bool> = typed.iter().map(|name| *name == second).collect();
-        let step = in_time.then(|| order::step(&has, FEWEST_OF_TYPE)).flatten();
+        let lacks: Vec<bool> = has.iter().map(|has| !has).collect();
+        let partly = || {
+            let gone = order::gone_since(&has, FEWEST_OF_TYPE);
+            let other = || {
+                order::gone_since(&lacks, FEWEST_OF_TYPE).map(|step| Step {
+                    before: false,
+                    with: step.documents - step.with,
+                    ..step
+                })
+            };
+            gone.or_else(other)
+        };
+        let step = in_time.then(|| order::step(&has, FEWEST_OF_TYPE).or_else(partly)).flatten();
         let (older, newer) = if step.is_some_and(|step| step.before) { (second, first) } else { (first, second) };
         let documents = typed.iter().filter(|name| **name == older).count() as u64;
         all.push(Change {
@@ -223,15 +283,8 @@ fn moments(changes: Vec<Change>) -> Vec<Vec<Change>> {
 
 fn of_moment(survey: &Survey<'_>, collection: &Collection, documents: &[&Doc<'static>], moment: &[Change]) -> Finding {
     let Some(change) = moment.first() else { return Finding::new(&SYMPTOM, &collection.ns, "") };
-    let place = change.step.map_or(0.5, |step| step.place);
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a place in a sample"
-    )]
-    let boundary = ((documents.len() as f64 * place).round() as usize).min(documents.len());
-    let (older, newer) = documents.split_at(boundary);
+    let (older, newer): (Vec<&Doc<'static>>, Vec<&Doc<'static>>) =
+        documents.iter().partition(|doc| change.is_older(doc));
     let old_share = share(change.documents, documents.len() as u64);
     let mut finding = Finding::new(&SYMPTOM, &collection.ns, &change.path);
     finding.severity = Severity::Warn;
@@ -258,7 +311,7 @@ fn of_moment(survey: &Survey<'_>, collection: &Collection, documents: &[&Doc<'st
         ("in_order_of_time", Value::Bool(true)),
         ("examples", ids(older.iter().copied())),
     ]);
-    finding.declaration = declaration(survey, collection, older, newer);
+    finding.declaration = declaration(survey, collection, &older, &newer);
     finding.gain = figures([("shapes_now", count(2)), ("shapes_then", count(1))]);
     finding
 }
@@ -283,6 +336,15 @@ fn unordered(collection: &Collection, documents: &[&Doc<'static>], change: &Chan
 }
 
 impl Change {
+    fn is_older(&self, doc: &Doc<'_>) -> bool {
+        let value = at(doc, &self.path);
+        match self.kind {
+            Kind::Gone => value.is_some(),
+            Kind::Added => value.is_none(),
+            Kind::Type(old, _) => value.is_some_and(|value| class(value.type_name()) == Some(old)),
+        }
+    }
+
     fn told(&self) -> String {
         match self.kind {
             Kind::Gone => format!("`{}` is in older documents only", self.path),

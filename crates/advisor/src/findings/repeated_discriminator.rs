@@ -24,6 +24,10 @@ const ELEMENTS: f64 = 3.0;
 const FEWEST: u64 = 20;
 /// A bucket has at most so many slots.
 const MOST_SLOTS: usize = 250;
+/// A document has this share of all discriminators at least.
+const FILLED: f64 = 0.15;
+/// The longest word that is a name of a field.
+const LONGEST: usize = 24;
 /// The index against the data, from where on it is the bottleneck.
 const INDEX_SHARE: f64 = 0.8;
 /// Smaller collections have no bottleneck.
@@ -72,11 +76,21 @@ impl Slots {
             ["int", "long", "double", "decimal"].iter().map(|name| field.count_of(name)).sum::<u64>() == field.values
         };
         let mut others = fields.iter().filter(|field| !is_number(field));
-        let (discriminator, None) = (others.next()?, others.next()) else { return None };
-        let numbers: Vec<String> = fields.iter().filter(is_number).map(|field| field.name().to_owned()).collect();
+        let discriminator = match (others.next(), others.next()) {
+            (Some(discriminator), None) => discriminator,
+            // Hours, minutes, days of a month: whole numbers, none of them twice in a document.
+            (None, _) => fields.iter().find(|field| {
+                is_small_number(field) && once_each(collection, &facts.path, field.name(), false).is_some()
+            })?,
+            _ => return None,
+        };
+        let is_other = |field: &&&PathFacts| field.path != discriminator.path;
+        let numbers: Vec<String> =
+            fields.iter().filter(is_number).filter(is_other).map(|field| field.name().to_owned()).collect();
         let is_date = discriminator.count_of("date") == discriminator.values;
         let is_text = discriminator.count_of("string") == discriminator.values;
-        if numbers.is_empty() || discriminator.values != elements || !(is_date || is_text) {
+        let is_known = is_date || is_text || is_small_number(discriminator);
+        if numbers.is_empty() || discriminator.values != elements || !is_known {
             return None;
         }
         let name = discriminator.name().to_owned();
@@ -85,9 +99,10 @@ impl Slots {
             // Elements of a bucket lie in one period.
             true => longest_span <= 366 * DAY,
             false => {
+                // Each document has a good part of all there are: lines of orders have few of many articles.
                 distinct <= MOST_SLOTS
-                    && is_code(discriminator)
-                    && facts.lengths.average() >= share(distinct as u64, 10)
+                    && (!is_text || is_code(discriminator))
+                    && facts.lengths.average() >= FILLED * share(distinct as u64, 1)
             }
         };
         Some(Slots { discriminator: name, is_date, numbers, distinct, is_bounded })
@@ -125,12 +140,20 @@ fn values<'a>(items: &'a Array<'_>, name: &'a str) -> impl Iterator<Item = Value
     })
 }
 
-/// Short texts of one length: `DE`, `EUR`. Names and keys of any length have no bound.
+/// Short words: `DE`, `EUR`, `mobile`. Sentences and long keys have no bound.
 fn is_code(facts: &PathFacts) -> bool {
     let texts = || facts.distinct.counted.iter().filter_map(|(value, _)| value.as_str());
-    let length = texts().next().map_or(0, str::len);
-    (1..=4).contains(&length)
-        && texts().all(|text| text.len() == length && text.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    let is_word = |text: &str| {
+        (1..=LONGEST).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+    };
+    texts().next().is_some() && texts().all(is_word)
+}
+
+/// Whole numbers from 0 to at most the days of a year.
+fn is_small_number(facts: &PathFacts) -> bool {
+    facts.count_of("int") + facts.count_of("long") == facts.values
+        && facts.numbers.is_some_and(|(least, greatest)| least >= 0.0 && greatest <= 366.0)
 }
 
 fn of_array(survey: &Survey<'_>, collection: &Collection, facts: &PathFacts) -> Option<Finding> {
@@ -211,9 +234,10 @@ fn declaration(survey: &Survey<'_>, collection: &Collection, facts: &PathFacts, 
     let slot = match slots.is_date {
         true => "day".to_owned(),
         false => {
-            let length = first_length(&collection.sample, &facts.path, &slots.discriminator);
+            let (least, most) = lengths(&collection.sample, &facts.path, &slots.discriminator);
+            let times = if least == most { format!("{{{most}}}") } else { format!("{{{least},{most}}}") };
             format!(
-                "{{ field: {}, keys: \"^[A-Za-z0-9]{{{length}}}$\", at_most: {MOST_SLOTS} }}",
+                "{{ field: {}, keys: \"^[A-Za-z0-9_-]{times}$\", at_most: {MOST_SLOTS} }}",
                 word(&slots.discriminator)
             )
         }
@@ -234,10 +258,18 @@ fn declaration(survey: &Survey<'_>, collection: &Collection, facts: &PathFacts, 
     )
 }
 
-fn first_length(sample: &[Doc<'static>], path: &str, name: &str) -> usize {
-    let first = sample.iter().find_map(|doc| match at(doc, path) {
-        Some(Value::Array(items)) => values(&items, name).next().and_then(|value| value.as_str().map(str::len)),
-        _ => None,
-    });
-    first.unwrap_or(2)
+/// The lengths of the shortest and of the longest name.
+fn lengths(sample: &[Doc<'static>], path: &str, name: &str) -> (usize, usize) {
+    let (mut least, mut most) = (LONGEST, 1);
+    for doc in sample {
+        let Some(Value::Array(items)) = at(doc, path) else { continue };
+        for value in values(&items, name) {
+            let length = match (value.as_str(), value.as_i64_exact()) {
+                (Some(text), _) => text.len(),
+                (None, number) => number.unwrap_or_default().to_string().len(),
+            };
+            (least, most) = (least.min(length), most.max(length));
+        }
+    }
+    (least.min(most), most)
 }

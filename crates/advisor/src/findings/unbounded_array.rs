@@ -1,7 +1,6 @@
 //! An array of documents that grows without bound: the window of its first items stays, and the items become documents of their own.
 
 use super::{Symptom, repeated_discriminator};
-use crate::age::Age;
 use crate::declare;
 use crate::measured::MeasuredArray;
 use crate::report::{Against, Finding, Severity, grouped};
@@ -51,7 +50,7 @@ fn of_array(survey: &Survey<'_>, collection: &Collection, facts: &PathFacts, arr
     if !is_long && (!grows || (array.max > array.limit && over < OUTLIER_SHARE)) {
         return None;
     }
-    let days = days_to_full(collection, &facts.path);
+    let days = days_to_full(collection, facts);
     let severity = if days.is_some_and(|days| days < DAYS_TO_FULL) {
         Severity::Urgent
     } else if is_long {
@@ -217,21 +216,25 @@ fn lengths<'c>(collection: &'c Collection, path: &'c str) -> impl Iterator<Item 
 }
 
 /// In how many days the fastest growing document reaches the most that a document may be, if its age is known.
-fn days_to_full(collection: &Collection, path: &str) -> Option<f64> {
+fn days_to_full(collection: &Collection, facts: &PathFacts) -> Option<f64> {
     const DAY: f64 = 86_400_000.0;
-    if collection.age == Age::Unknown {
-        return None;
-    }
+    /// Smaller arrays say nothing about growth.
+    const LEAST: f64 = 100_000.0;
     #[expect(clippy::cast_precision_loss, reason = "days for people")]
-    let of_document = |doc: &document::Doc<'static>| {
-        let made = collection.age.made(doc)?;
-        let Some(Value::Array(items)) = at(doc, path) else { return None };
+    let days_left = |array: u64, document: u64, made: i64| {
         let days = (collection.seen_at - made) as f64 / DAY;
-        let bytes = items.as_bytes().len() as f64;
-        let left = DOCUMENT_BYTES as f64 - doc.as_bytes().len() as f64;
-        (days > 1.0 && bytes > 100_000.0).then(|| left.max(0.0) / (bytes / days))
+        let left = DOCUMENT_BYTES as f64 - document as f64;
+        (days > 1.0 && array as f64 > LEAST).then(|| left.max(0.0) / (array as f64 / days))
     };
-    collection.sample.iter().filter_map(of_document).min_by(f64::total_cmp)
+    let of_sample = collection.sample.iter().filter_map(|doc| {
+        let Some(Value::Array(items)) = at(doc, &facts.path) else { return None };
+        days_left(items.as_bytes().len() as u64, doc.as_bytes().len() as u64, collection.age.made(doc)?)
+    });
+    // The largest are measured, and not in the sample. They are large by this array if most documents are.
+    let is_most = share(facts.bytes, collection.shape.sizes.sum) > 0.5;
+    let of_largest = collection.measured.largest_made.iter().filter(|_| is_most);
+    let of_largest = of_largest.filter_map(|(bytes, made)| days_left(*bytes, *bytes, *made));
+    of_sample.chain(of_largest).min_by(f64::total_cmp)
 }
 
 /// By what the first items are told: the newest date, else the greatest number or id.

@@ -219,17 +219,38 @@ impl Compared<'_> {
             && judged.beats_chance()
             && is_unlikely(&pairing, tried);
         let digits = digits.filter(|_| making.fold == Fold::Avg);
+        let is_kept = is_kept && !self.is_copied_to_children(path, making);
         is_kept.then(|| Kept { path, making, checked, wrong, digits, random_share: pairing.random_share() })
+    }
+
+    /// Whether most children of parents that have several hold the parent's number themselves: they copy it, and not the other way round.
+    fn is_copied_to_children(&self, path: PathId, making: Making) -> bool {
+        let Some(of) = making.of.filter(|_| making.fold != Fold::Sum) else { return false };
+        let (mut equal, mut all) = (0, 0);
+        for (parent, family) in self.parents.iter().zip(self.families).filter(|(_, family)| family.len() > 1) {
+            let Some(held) = parent.number(path) else { continue };
+            let children = family.iter().filter_map(|place| self.children.get(usize::try_from(*place).ok()?));
+            for number in children.filter_map(|child| child.number(of)) {
+                all += 1;
+                equal += u64::from(is_close(number, held));
+            }
+        }
+        share(equal, all) > BY_HAND
     }
 
     /// To how many digits the parents' averages are rounded; `None` if they are not.
     fn digits(&self, path: PathId, fold: Fold) -> Option<i32> {
         const MOST: i32 = 4;
+        const NEARLY_ALL: f64 = 0.9;
         if fold != Fold::Avg {
             return None;
         }
         let numbers = || self.parents.iter().filter_map(|parent| parent.number(path));
-        (0..=MOST).find(|digits| numbers().all(|number| is_close(number, rounded(number, *digits))))
+        // Not all: those that are wrong may come from elsewhere.
+        let all = numbers().count() as u64;
+        let rounded_to =
+            |digits: i32| numbers().filter(|number| is_close(*number, rounded(*number, digits))).count() as u64;
+        (0..=MOST).find(|digits| share(rounded_to(*digits), all) >= NEARLY_ALL)
     }
 }
 

@@ -131,7 +131,7 @@ async fn among(reader: &Reader<'_>, sources: &[Source<'_>]) -> Result<Vec<Relati
             found.extend(here);
         }
     }
-    Ok(only_the_ways_by_id(found))
+    Ok(only_one_key(found, sources))
 }
 
 fn relation(source: &Source<'_>, column: &Column, candidate: &Candidate<'_>, looked: &Looked) -> Option<Relation> {
@@ -162,17 +162,24 @@ fn relation(source: &Source<'_>, column: &Column, candidate: &Candidate<'_>, loo
     })
 }
 
-/// Where a child refers to a parent's `_id`, its other fields that equal unique fields of that parent are copies, not references.
-fn only_the_ways_by_id(found: Vec<Relation>) -> Vec<Relation> {
-    let by_id: Vec<(String, String)> = found
-        .iter()
-        .filter(|relation| relation.key == "_id")
-        .map(|relation| (relation.from.clone(), relation.to.clone()))
-        .collect();
-    let is_copy = |relation: &Relation| {
-        relation.key != "_id" && by_id.iter().any(|(from, to)| *from == relation.from && *to == relation.to)
+/// A child refers to a parent by one of its keys: by `_id` if there is such a reference, else by the key that has a unique index, or that most
+/// references lead to. Its other fields that equal unique fields of that parent are copies, not references.
+fn only_one_key(found: Vec<Relation>, sources: &[Source<'_>]) -> Vec<Relation> {
+    let is_indexed = |relation: &Relation| {
+        sources.iter().any(|it| *it.ns.collection == *relation.to && it.statistics.is_unique(&relation.key))
     };
-    found.into_iter().filter(|relation| !is_copy(relation)).collect()
+    let rank =
+        |relation: &Relation| (relation.key == "_id", is_indexed(relation), share(relation.found, relation.checked));
+    let is_better = |one: &Relation, other: &Relation| {
+        let (one, other) = (rank(one), rank(other));
+        (one.0, one.1) > (other.0, other.1) || ((one.0, one.1) == (other.0, other.1) && one.2 > other.2)
+    };
+    let is_copy = |relation: &Relation| {
+        let beside =
+            found.iter().filter(|it| it.from == relation.from && it.to == relation.to && it.key != relation.key);
+        relation.key != "_id" && beside.into_iter().any(|other| is_better(other, relation))
+    };
+    found.iter().filter(|relation| !is_copy(relation)).cloned().collect()
 }
 
 #[cfg(test)]

@@ -70,13 +70,16 @@ fn run(advise: &Advise) -> Result<Verdict, Failure> {
     match &advise.dump {
         None => {
             let shown = shown_target(&advise.target);
-            ask::run(&advise.target, Purpose::Look, async |target| look(advise, target, shown, cancel).await)
+            ask::run(&advise.target, Purpose::Look, async |target| look(advise, target, shown, cancel, false).await)
         }
         Some(folder) => {
             let loaded = dump::load(folder, &advise.databases, &cancel)?;
+            // What is loaded by then is looked at; a second Ctrl-C ends that too.
+            let was_stopped = cancel.is_set();
+            let cancel = if was_stopped { Cancel::default() } else { cancel };
             let target = TargetOptions::of_folder(loaded.path());
             let shown = format!("--dump {}", quoted(&folder.display().to_string()));
-            ask::run(&target, Purpose::Look, async |target| look(advise, target, shown, cancel).await)
+            ask::run(&target, Purpose::Look, async |target| look(advise, target, shown, cancel, was_stopped).await)
         }
     }
 }
@@ -122,7 +125,14 @@ async fn report(target: &mut Target, options: &Options) -> Result<Report, Failur
     Ok(report?)
 }
 
-async fn look(advise: &Advise, target: &mut Target, shown: String, cancel: Cancel) -> Result<Verdict, Failure> {
+/// `was_stopped` says that there was more to look at.
+async fn look(
+    advise: &Advise,
+    target: &mut Target,
+    shown: String,
+    cancel: Cancel,
+    was_stopped: bool,
+) -> Result<Verdict, Failure> {
     let options = Options {
         databases: advise.databases.clone(),
         sample: advise.sample,
@@ -131,7 +141,8 @@ async fn look(advise: &Advise, target: &mut Target, shown: String, cancel: Cance
         cancel,
         target: shown,
     };
-    let report = report(target, &options).await?;
+    let mut report = report(target, &options).await?;
+    report.looked_at.interrupted |= was_stopped;
     match advise.output.json {
         true => report::json(&extended_json(bson::Document::try_from(&report.to_document())?)),
         false => report::text(&report.to_text(&options.target)),

@@ -1,231 +1,236 @@
-//! `pleach advise` with traffic: what a running Pleach has counted, MongoDB's profiler, its log; and as a user who may only read.
+//! `pleach advise` on every target: an embedded store, a running Pleach, a real MongoDB whose user may only read, and a dump; what it
+//! prints, its exit codes, and that Ctrl-C ends it with a report.
 
+use crate::audits::Place;
 use crate::doors::{At, at_each_door};
-use crate::mongod::{Mongod, initiate};
-use crate::serving::{Serving, pleach};
-use crate::upstream::database;
+use crate::mongod::{Mongod, initiate, key_file};
+use crate::shop::{Shop, text};
+use crate::upstream::log_in;
 use bson::{Document, doc};
-use judge::client::Client;
 use serde_json::Value;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::process::{Output, Stdio};
 
-at_each_door!(what_a_running_pleach_has_counted_leads_to_rules_that_hold, own_reads_are_not_counted,);
+at_each_door!(what_is_kept_by_hand_is_found_and_nothing_is_changed, notes_are_no_findings);
 
-const ORDERS: i32 = 400;
-const REVIEWS: i32 = 2_000;
+fn customers() -> Vec<Document> {
+    (0..50)
+        .map(|n| doc! { "_id": format!("c{n:03}"), "name": format!("customer {n}"), "code": format!("k-{}", n * 7) })
+        .collect()
+}
 
-/// 40 customers with orders, 10 products with 200 reviews each.
-fn fill(client: &mut Client, db: &str) {
-    let mut insert = |collection: &str, documents: Vec<Document>| {
-        client.must(&doc! { "insert": collection, "documents": documents, "$db": db }).unwrap();
+/// Orders with a copy of the customer's name; of every so many it is wrong.
+fn orders(wrong: i32) -> Vec<Document> {
+    let name = |n: i32| match wrong > 0 && n % wrong == 3 {
+        true => format!("somebody {n}"),
+        false => format!("customer {}", n % 50),
     };
-    let customer = |n: i32| doc! { "_id": format!("customer-{n}"), "name": format!("Ada {n}"), "tier": "gold", "notes": "n".repeat(400) };
-    insert("customers", (0..40).map(customer).collect());
-    let order = |n: i32| doc! { "_id": n, "customerId": format!("customer-{}", (n * 7) % 40), "text": "t".repeat(300) };
-    insert("orders", (0..ORDERS).map(order).collect());
-    insert("products", (0..10).map(|n| doc! { "_id": format!("product-{n}"), "title": "t" }).collect());
-    let review = |n: i32| doc! { "_id": n, "productId": format!("product-{}", n % 10), "rating": n % 5, "text": format!("r{n}") };
-    insert("reviews", (0..REVIEWS).map(review).collect());
+    let order = |n: i32| doc! { "_id": n, "customerId": format!("c{:03}", n % 50), "customer": { "name": name(n) } };
+    (0..400).map(order).collect()
 }
 
-/// What an application does with them, on one connection.
-fn use_it(client: &mut Client, db: &str) {
-    for n in 0..60 {
-        let order = doc! { "find": "orders", "filter": { "_id": n }, "limit": 1, "singleBatch": true, "$db": db };
-        client.must(&order).unwrap();
-        let by_id = doc! { "_id": format!("customer-{}", (n * 7) % 40) };
-        let customer = doc! { "find": "customers", "filter": by_id, "projection": { "name": 1, "tier": 1 }, "limit": 1, "$db": db };
-        client.must(&customer).unwrap();
+fn fill(place: &Place, wrong: i32) {
+    place.must(doc! { "insert": "customers", "documents": customers() });
+    place.must(doc! { "insert": "orders", "documents": orders(wrong) });
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// The only finding from `warn` on, whose form is the one that programs rely on.
+fn copy_by_hand(report: &Value, db: &str) {
+    let mut names = keys(&report["looked_at"]);
+    names.sort_unstable();
+    assert_eq!(names, ["collections", "databases", "documents", "sampled", "seconds", "traffic"], "{report:#}");
+    let findings = report["findings"].as_array().unwrap();
+    let strong: Vec<&Value> = findings.iter().filter(|finding| finding["severity"] != "note").collect();
+    assert_eq!(strong.len(), 1, "{findings:#?}");
+    let finding = strong[0];
+    let mut names = keys(finding);
+    names.sort_unstable();
+    let expected = [
+        "against",
+        "collection",
+        "confidence",
+        "database",
+        "declaration",
+        "evidence",
+        "field",
+        "gain",
+        "pattern",
+        "severity",
+        "symptom",
+        "verdict",
+    ];
+    assert_eq!(names, expected, "{finding:#}");
+    let told = ["symptom", "pattern", "database", "collection", "field"].map(|name| finding[name].as_str().unwrap());
+    assert_eq!(told, ["copy_by_hand", "extended_reference", db, "orders", "customer"], "{finding:#}");
+    let evidence = &finding["evidence"];
+    let wrong = orders(20)
+        .iter()
+        .filter(|order| !order.get_document("customer").unwrap().get_str("name").unwrap().starts_with("customer"))
+        .count();
+    assert_eq!((&evidence["checked"], &evidence["wrong"]), (&400.into(), &wrong.into()), "{evidence:#}");
+    assert!(evidence["examples"].as_array().is_some_and(|examples| !examples.is_empty()), "{evidence:#}");
+}
+
+fn what_is_kept_by_hand_is_found_and_nothing_is_changed(at: At) {
+    let mut place = Place::new(at, "advise-finds");
+    fill(&place, 20);
+    let before = place.collections();
+    let output = place.run(&["advise", "--db", &place.db, "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let found = json(&output);
+    copy_by_hand(&found, &place.db);
+    assert_eq!(found["looked_at"]["documents"], 450, "{found:#}");
+    // As text, with what is next; the same again, by the running server too.
+    let output = place.run(&["advise", "--db", &place.db]);
+    let (code, out, _) = text(&output);
+    assert!(code == Some(1) && out.contains("copy_by_hand") && out.contains("pleach lab"), "{out}");
+    assert!(out.contains("extended_reference:\n") && out.contains("by: customerId"), "{out}");
+    if let Some(serving) = place.serving.take() {
+        let server = format!("mongodb://{}", serving.address);
+        let output = place.shop.command(&["advise", "--server", &server, "--json"]).output().unwrap();
+        assert_eq!(json(&output)["findings"], found["findings"]);
+        place.shop.stop(serving);
+        let (code, again) = place.shop.json(&["advise"]);
+        assert_eq!((code, &again["findings"]), (Some(1), &found["findings"]), "nobody serves the folder");
+    } else {
+        assert_eq!(place.collections(), before);
+        place.must(doc! { "dropDatabase": 1 });
     }
-    for n in 0..130 {
-        let pipeline = vec![
-            doc! { "$match": { "productId": format!("product-{}", n % 10) } },
-            doc! { "$group": { "_id": 1, "n": { "$sum": 1 } } },
-        ];
-        client.must(&doc! { "aggregate": "reviews", "pipeline": pipeline, "cursor": {}, "$db": db }).unwrap();
+}
+
+fn notes_are_no_findings(at: At) {
+    let place = Place::new(at, "advise-notes");
+    fill(&place, 0);
+    let output = place.run(&["advise", "--db", &place.db, "--json"]);
+    let found = json(&output);
+    assert_eq!(output.status.code(), Some(0), "{found:#}");
+    let severities: Vec<&str> =
+        found["findings"].as_array().unwrap().iter().map(|finding| finding["severity"].as_str().unwrap()).collect();
+    assert_eq!(severities, ["note"], "a copy that is right is listed: {found:#}");
+    if place.uri.is_some() {
+        place.must(doc! { "dropDatabase": 1 });
     }
 }
 
-fn advise(arguments: &[&str], db: &str) -> Value {
-    let output = pleach().args(["advise", "--json", "--db", db]).args(arguments).output().unwrap();
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn of<'r>(report: &'r Value, symptom: &str) -> Vec<&'r Value> {
-    report["findings"].as_array().unwrap().iter().filter(|finding| finding["symptom"] == symptom).collect()
-}
-
-/// The two findings that only traffic shows, both a warning.
-fn assert_found(report: &Value, source: &str) {
-    for (symptom, collection, field) in
-        [("second_read", "orders", "customerId"), ("repeated_aggregation", "products", "reviews.productId")]
-    {
-        let found = of(report, symptom);
-        assert_eq!(found.len(), 1, "{symptom}: {report:#}");
-        assert_eq!((&found[0]["collection"], &found[0]["field"]), (&collection.into(), &field.into()));
-        assert_eq!(found[0]["severity"], "warn", "{:#}", found[0]);
-        assert_eq!(found[0]["evidence"]["source"], source, "{:#}", found[0]);
-        assert!(found[0]["declaration"].is_string(), "{:#}", found[0]);
-    }
-    let second = of(report, "second_read")[0];
-    assert_eq!((&second["evidence"]["followed"], &second["evidence"]["reads"]), (&60.into(), &60.into()));
-    assert_eq!(second["evidence"]["fields"], serde_json::json!(["name", "tier"]));
-    assert_eq!(of(report, "repeated_aggregation")[0]["evidence"]["runs"], 130);
-    assert_eq!(report["looked_at"]["traffic"].as_array().unwrap().iter().filter(|name| **name == source).count(), 1);
-}
-
-/// The declarations pass `check`; applied together, as one declaration of several files, they audit clean.
-fn assert_rules_hold(report: &Value, folder: &Path, target: &[&str]) {
-    let mut declare = Vec::new();
-    for (number, finding) in report["findings"].as_array().unwrap().iter().enumerate() {
-        let Some(text) = finding["declaration"].as_str() else { continue };
-        let file = folder.join(format!("{number}.yaml"));
-        std::fs::write(&file, text).unwrap();
-        declare.extend(["--declare".to_owned(), file.display().to_string()]);
-    }
-    for (verb, target) in [("check", &[][..]), ("apply", target), ("audit", target)] {
-        let output = pleach().arg(verb).args(&declare).args(target).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{verb}: {output:?}");
-    }
-}
-
-fn what_a_running_pleach_has_counted_leads_to_rules_that_hold(at: At) {
-    let door = at.door("advising");
-    let mut client = door.client();
-    fill(&mut client, &door.db);
-    use_it(&mut client, &door.db);
-    let uri = door.uri();
-    let target = ["--server", &*uri];
-    let report = advise(&target, &door.db);
-    assert_found(&report, "pleach");
-    let estimated = &of(&report, "repeated_aggregation")[0]["evidence"]["examined_is_estimated"];
-    assert_eq!(estimated.as_bool(), Some(door.is_real()), "a real MongoDB's answers do not say what was examined");
-    let folder = tempfile::tempdir().unwrap();
-    assert_rules_hold(&report, folder.path(), &target);
-    let report = advise(&target, &door.db);
-    assert!(of(&report, "second_read").is_empty() && of(&report, "repeated_aggregation").is_empty(), "{report:#}");
-    // The text form names the source.
-    let told = pleach().args(["advise", "--db", &door.db]).args(target).output().unwrap();
-    let out = String::from_utf8_lossy(&told.stdout).into_owned();
-    assert!(out.contains("Traffic:\n  pleach, ") && out.lines().all(|line| line.chars().count() <= 80), "{out}");
-    door.finish();
-}
-
-fn own_reads_are_not_counted(at: At) {
-    let door = at.door("advising_own");
-    let mut client = door.client();
-    fill(&mut client, &door.db);
-    use_it(&mut client, &door.db);
-    let uri = door.uri();
-    let figures = |report: &Value| -> Vec<Value> {
-        ["second_read", "repeated_aggregation"]
-            .iter()
-            .map(|symptom| of(report, symptom)[0]["evidence"]["share"].clone())
-            .collect()
+/// What `mongodump` writes of a collection.
+fn dumped(folder: &Path, collection: &str, documents: &[Document], is_compressed: bool) {
+    let bytes: Vec<u8> = documents.iter().flat_map(|doc| doc.to_vec().unwrap()).collect();
+    let metadata = serde_json::json!({
+        "options": {}, "uuid": "b3f1c7a8c0de4a52a0d3bb4a4b7a57c1", "collectionName": collection, "type": "collection",
+        "indexes": [{ "v": { "$numberInt": "2" }, "key": { "_id": { "$numberInt": "1" } }, "name": "_id_" }],
+    });
+    std::fs::create_dir_all(folder).unwrap();
+    let write = |name: String, bytes: &[u8]| match is_compressed {
+        true => {
+            let file = File::create(folder.join(name + ".gz")).unwrap();
+            let mut encoder = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap();
+        }
+        false => std::fs::write(folder.join(name), bytes).unwrap(),
     };
-    let first = advise(&["--server", &uri], &door.db);
-    let second = advise(&["--server", &uri], &door.db);
-    assert_eq!(figures(&first), figures(&second));
-    assert_eq!(
-        of(&first, "repeated_aggregation")[0]["evidence"]["runs"],
-        of(&second, "repeated_aggregation")[0]["evidence"]["runs"]
-    );
-    door.finish();
+    write(format!("{collection}.bson"), &bytes);
+    write(format!("{collection}.metadata.json"), metadata.to_string().as_bytes());
 }
 
 #[test]
-fn the_profiler_of_an_embedded_store_is_a_source() {
-    let door = At::Embedded.door("advising_profile");
-    let mut client = door.client();
-    fill(&mut client, &door.db);
-    door.must(doc! { "profile": 2 });
-    use_it(&mut client, &door.db);
-    door.must(doc! { "profile": 0 });
-    let report = advise(&["--server", &door.uri()], &door.db);
-    let sources = report["looked_at"]["sources"].as_array().unwrap();
-    let profile = sources.iter().find(|source| source["name"] == format!("system.profile of {}", door.db)).unwrap();
-    assert!(profile["seconds"].as_f64().unwrap() > 0.0, "{profile}");
-    door.finish();
+fn a_dump_is_looked_at_compressed_or_not() {
+    let shop = Shop::new("advise-dump", "");
+    for (name, is_compressed) in [("plain", false), ("compressed", true)] {
+        let folder = shop.folder.join(name);
+        dumped(&folder.join("store"), "customers", &customers(), is_compressed);
+        dumped(&folder.join("store"), "orders", &orders(20), is_compressed);
+        // Of the whole dump, and of one database's folder.
+        for path in [name.to_owned(), format!("{name}/store")] {
+            let output = shop.command(&["advise", "--dump", &path, "--json"]).output().unwrap();
+            assert_eq!(output.status.code(), Some(1), "{output:?}");
+            copy_by_hand(&json(&output), "store");
+        }
+    }
+    for (args, says) in [
+        (&["advise", "--dump", "gone"][..], "cannot read gone"),
+        (&["advise", "--dump", "data"], "holds no dumped collections"),
+        (&["advise", "--dump", "plain", "--log", "gone.log"], "cannot read gone.log"),
+    ] {
+        let output = shop.command(args).output().unwrap();
+        let (code, _, error) = text(&output);
+        assert!(code == Some(2) && error.contains(says), "{error}");
+    }
+    std::fs::write(shop.folder.join("plain/store/orders.bson"), b"no bson at all").unwrap();
+    let output = shop.command(&["advise", "--dump", "plain"]).output().unwrap();
+    assert!(text(&output).0 == Some(2) && text(&output).2.contains("no BSON document"), "{output:?}");
 }
 
+/// A pipe holds the load until the signal has come: no clock decides.
 #[test]
-#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
-fn the_profiler_of_a_real_mongodb_is_a_source() {
-    let uri = judge::real::uri().unwrap();
-    let mut client = Client::connect(&uri).unwrap();
-    let db = database("advising_real");
-    fill(&mut client, &db);
-    client.must(&doc! { "profile": 2, "$db": &db }).unwrap();
-    use_it(&mut client, &db);
-    let source = format!("system.profile of {db}");
-    // The profiler goes on while the advisor reads.
-    advise(&["--upstream", &uri], &db);
-    let report = advise(&["--upstream", &uri], &db);
-    assert_found(&report, &source);
-    client.must(&doc! { "profile": 0, "$db": &db }).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    assert_rules_hold(&report, folder.path(), &["--upstream", &uri]);
-    let forgotten = pleach().args(["uninstall", "--forget", "--db", &db, "--upstream", &uri]).output().unwrap();
-    assert!(forgotten.status.code().is_some());
-    client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
+fn ctrl_c_ends_it_with_a_report_on_what_it_saw() {
+    let shop = Shop::new("advise-stopped", "");
+    let folder = shop.folder.join("dump/store");
+    dumped(&folder, "customers", &customers(), false);
+    dumped(&folder, "orders", &orders(20), false);
+    let pipe = folder.join("pages.bson");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut command = shop.command(&["advise", "--dump", "dump", "--json"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut writer = File::options().write(true).open(&pipe).unwrap();
+    let batch: Vec<u8> = (0..1_000).flat_map(|n| doc! { "_id": n, "text": "x" }.to_vec().unwrap()).collect();
+    writer.write_all(&batch).unwrap();
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let stopped =
+        BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap).find(|line| line.contains("stopping"));
+    assert!(stopped.is_some());
+    let more: Vec<u8> = (1_000..2_000).flat_map(|n| doc! { "_id": n, "text": "x" }.to_vec().unwrap()).collect();
+    let _ = writer.write_all(&more);
+    drop(writer);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let report = json(&output);
+    assert_eq!(report["looked_at"]["interrupted"], true, "{report:#}");
+    let symptoms: Vec<&Value> =
+        report["findings"].as_array().unwrap().iter().map(|finding| &finding["symptom"]).collect();
+    assert_eq!(symptoms, ["copy_by_hand"], "{report:#}");
 }
 
 #[test]
 #[cfg_attr(not(own_mongod), ignore = "needs PLEACH_TEST_MONGODB_URI and the mongod of judge/start")]
-fn the_log_of_a_real_mongodb_is_a_source() {
+fn the_right_to_read_one_database_is_enough() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("mongod.log");
-    let log = path.to_str().unwrap();
-    let mongod = Mongod::start(&["--replSet", "rs", "--logpath", log]);
-    initiate(&[&mongod]);
-    let mut client = mongod.client();
-    fill(&mut client, "shop");
-    client.must(&doc! { "profile": 0, "slowms": -1, "$db": "shop" }).unwrap();
-    use_it(&mut client, "shop");
-    client.must(&doc! { "profile": 0, "slowms": 100, "$db": "shop" }).unwrap();
-    let uri = format!("mongodb://{}/?replicaSet=rs", mongod.address());
-    let report = advise(&["--upstream", &uri, "--log", log], "shop");
-    assert_found(&report, &format!("log {log}"));
-    let rate = &of(&report, "second_read")[0]["evidence"];
-    assert!(rate.get("an_hour").is_none(), "a few seconds say nothing about an hour: {rate}");
-    // The log alone, of data that is elsewhere.
-    let other = Serving::start(&[]);
-    fill(&mut other.client(), "shop");
-    let report = advise(&["--server", &format!("mongodb://{}", other.address), "--log", log], "shop");
-    assert_found(&report, &format!("log {log}"));
-}
-
-#[test]
-#[cfg_attr(not(own_mongod), ignore = "needs PLEACH_TEST_MONGODB_URI and the mongod of judge/start")]
-fn the_right_to_read_is_enough() {
-    let folder = tempfile::tempdir().unwrap();
-    let key = crate::mongod::key_file(folder.path());
-    let mongod = Mongod::start(&["--replSet", "rs", "--keyFile", &key]);
+    let mongod = Mongod::start(&["--replSet", "rs", "--keyFile", &key_file(folder.path())]);
     initiate(&[&mongod]);
     let mut root = mongod.client();
-    let user = |name: &str, role: &str, db: &str| {
-        doc! { "createUser": name, "pwd": "s3cret", "roles": [{ "role": role, "db": db }], "$db": "admin" }
-    };
-    root.must(&user("root", "root", "admin")).unwrap();
-    crate::upstream::log_in(&mut root, "root", "s3cret").unwrap();
-    root.must(&user("reader", "read", "shop")).unwrap();
-    fill(&mut root, "shop");
-    root.must(&doc! { "profile": 2, "$db": "shop" }).unwrap();
-    use_it(&mut root, "shop");
-    let uri = format!("mongodb://reader:s3cret@{}/?replicaSet=rs&authSource=admin", mongod.address());
-    let report = advise(&["--upstream", &uri], "shop");
-    let sources = report["looked_at"]["sources"].as_array().unwrap();
-    let note = |name: &str| {
-        let source =
-            sources.iter().find(|source| source["name"] == name).unwrap_or_else(|| panic!("{name}: {report:#}"));
-        source["note"].as_str().unwrap().to_owned()
-    };
-    assert_eq!(note("system.profile of shop"), "not read: the user has no right to it");
-    assert_eq!(note("$indexStats"), "not read: the user has no right to it");
-    assert!(note("$collStats").starts_with("reads and writes of each collection"));
-    assert_eq!(report["looked_at"]["collections"], 4);
-    let told = pleach().args(["advise", "--db", "shop", "--upstream", &uri]).output().unwrap();
-    let out = String::from_utf8_lossy(&told.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(out.contains("rests on the data alone"), "{out}");
+    root.must(&doc! { "createUser": "root", "pwd": "s3cret", "roles": ["root"], "$db": "admin" }).unwrap();
+    log_in(&mut root, "root", "s3cret").unwrap();
+    let read = doc! { "role": "read", "db": "shop" };
+    root.must(&doc! { "createUser": "reader", "pwd": "s3cret", "roles": [read], "$db": "admin" }).unwrap();
+    root.must(&doc! { "insert": "customers", "documents": customers(), "$db": "shop" }).unwrap();
+    root.must(&doc! { "insert": "orders", "documents": orders(20), "$db": "shop" }).unwrap();
+    let times = doc! { "timeField": "ts", "metaField": "of" };
+    root.must(&doc! { "create": "native", "timeseries": times, "$db": "shop" }).unwrap();
+    let reading = |n: i64| doc! { "ts": bson::DateTime::from_millis(n * 1_000), "of": "a", "v": 1 };
+    root.must(&doc! { "insert": "native", "documents": (0..2_000).map(reading).collect::<Vec<_>>(), "$db": "shop" })
+        .unwrap();
+    root.must(&doc! { "create": "capped", "capped": true, "size": 1_000_000, "$db": "shop" }).unwrap();
+    root.must(&doc! { "insert": "capped", "documents": (0..2_000).map(reading).collect::<Vec<_>>(), "$db": "shop" })
+        .unwrap();
+    root.must(&doc! { "create": "shown", "viewOn": "orders", "pipeline": [], "$db": "shop" }).unwrap();
+    let shop = Shop::new("advise-reader", "");
+    let uri = format!("mongodb://reader:s3cret@{}/?authSource=admin&directConnection=true", mongod.address());
+    for databases in [&["--db", "shop"][..], &[]] {
+        let args = [&["advise", "--upstream", &uri, "--json"], databases].concat();
+        let output = shop.command(&args).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let report = json(&output);
+        copy_by_hand(&report, "shop");
+        assert_eq!(report["looked_at"]["collections"], 3, "no views, no time series: {report:#}");
+    }
 }

@@ -1,5 +1,7 @@
-//! COMPAT.md is written from the registries: this test fails when it is out of date, and writes it with `PLEACH_GENERATE=1`.
+//! COMPAT.md and the table of symptoms in docs/guide/choose.md are written from the registries: these tests fail when they are out of
+//! date, and write them with `PLEACH_GENERATE=1`.
 
+use advisor::findings::FINDINGS;
 use document::filter::FILTERS;
 use document::pipeline::STAGES;
 use document::pipeline::expr::EXPRESSIONS;
@@ -64,4 +66,31 @@ fn compat_is_what_the_registries_say() {
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(written == expected, "COMPAT.md is out of date; write it anew with `just gen`");
+}
+
+/// What stands around the table is written by hand.
+const TABLE: [&str; 2] = ["<!-- symptoms, from the registry: `just gen` -->\n", "<!-- end of symptoms -->\n"];
+
+#[test]
+fn the_symptoms_of_the_guide_are_those_of_the_registry() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/choose.md");
+    let written = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = written.split_once(TABLE[0]).unwrap();
+    let (_, after) = rest.split_once(TABLE[1]).unwrap();
+    let mut table =
+        String::from("| symptom | pattern | `advise` looks at | reasons against |\n| --- | --- | --- | --- |\n");
+    for symptom in FINDINGS {
+        let page = format!("../concepts/{}.md", symptom.pattern);
+        assert!(path.with_file_name(&page).is_file(), "{page}");
+        let cells = [symptom.looks_at, symptom.reasons_against].map(|text| text.replace('|', "\\|"));
+        let [looks_at, against] = &cells;
+        let (name, help, pattern) = (symptom.name, symptom.help, symptom.pattern);
+        writeln!(table, "| **`{name}`** {help} | [{pattern}]({page}) | {looks_at} | {against} |").unwrap();
+    }
+    let expected = [before, TABLE[0], &table, TABLE[1], after].concat();
+    if std::env::var_os("PLEACH_GENERATE").is_some() {
+        std::fs::write(&path, &expected).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(written == expected, "docs/guide/choose.md is out of date; write it anew with `just gen`");
 }

@@ -4,6 +4,7 @@
 mod adopting;
 mod advice;
 mod advising;
+mod advising_traffic;
 mod audits;
 mod behind;
 mod bucket_shape;

@@ -1,10 +1,13 @@
 //! Which fields tell series apart, and how dense the series are.
 
+use crate::options::MEASURED_WHOLE;
+use crate::reader::{Bound, Reader};
 use crate::shape::PathFacts;
 use crate::survey::Collection;
-use crate::values::{at, hash};
-use document::{Doc, Value};
-use hashbrown::HashMap;
+use crate::values::{at, figure, hash, list, share};
+use document::{Doc, Result, Value};
+use hashbrown::{HashMap, HashSet};
+use patterns::mql;
 
 pub(super) const DAY: i64 = 86_400_000;
 
@@ -28,8 +31,8 @@ pub(super) struct Series {
     pub(super) number: u64,
     /// Documents of one series and day.
     pub(super) a_day: f64,
-    /// The share of days, between the first and the last, that have readings of a series; `None` if the sample cannot tell.
-    pub(super) fill: Option<f64>,
+    /// The sample has so few documents of each that they must be looked up to tell how dense they are.
+    is_thin: bool,
     /// All other fields that are numbers.
     pub(super) numbers: Vec<String>,
     /// There is nothing else in the documents.
@@ -80,13 +83,15 @@ fn is_named(name: &str) -> bool {
     NAMED.iter().any(|word| lower == *word || lower.starts_with(word) || lower.ends_with(word))
 }
 
+/// Where more of the documents than this have a value of their own, it tells no series apart.
+const NEARLY_ALL: f64 = 0.95;
+
 /// What was seen of one series.
 #[derive(Default)]
 struct Seen {
     documents: u64,
     first: i64,
     last: i64,
-    days: hashbrown::HashSet<i64>,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "densities")]
@@ -100,15 +105,15 @@ fn of_field(collection: &Collection, time: &str, facts: &PathFacts) -> Option<Se
         let series = seen.entry(hash(&key)).or_insert_with(|| Seen { first: made, last: made, ..Seen::default() });
         series.documents += 1;
         (series.first, series.last) = (series.first.min(made), series.last.max(made));
-        series.days.insert(made.div_euclid(DAY));
     }
     let (number, sampled) = (seen.len() as u64, collection.sample.len() as u64);
     // A value that every document has for itself is no series.
-    if number == 0 || sampled < number * 3 {
+    let is_whole = sampled >= collection.statistics.count;
+    let is_thin = sampled < number * 3;
+    if number == 0 || (is_thin && (is_whole || number as f64 > sampled as f64 * NEARLY_ALL)) {
         return None;
     }
     let fraction = sampled as f64 / collection.statistics.count.max(sampled) as f64;
-    let days_of = |from: i64, to: i64| (to - from) as f64 / DAY as f64 + 1.0 / 24.0;
     // Weighted by documents: a few short series do not decide.
     let density = |series: &Seen| {
         // Of few documents the sample does not show how long they went on.
@@ -120,10 +125,6 @@ fn of_field(collection: &Collection, time: &str, facts: &PathFacts) -> Option<Se
         series.documents as f64 / fraction / days.max(1.0)
     };
     let a_day = seen.values().map(|series| density(series) * series.documents as f64).sum::<f64>() / sampled as f64;
-    let fill = (fraction >= 1.0).then(|| {
-        let all = days_of(first, last).ceil().max(1.0) * number as f64;
-        seen.values().map(|series| series.days.len() as f64).sum::<f64>() / all
-    });
     let others: Vec<&PathFacts> = collection
         .shape
         .paths
@@ -142,11 +143,77 @@ fn of_field(collection: &Collection, time: &str, facts: &PathFacts) -> Option<Se
         hex: is_hex(&collection.sample, &facts.path),
         number,
         a_day,
-        fill,
+        is_thin,
         only_numbers: numbers.len() == others.len(),
         numbers,
         whole_days,
     })
+}
+
+impl Series {
+    /// Looks some of the series up, if the sample does not show how dense they are.
+    pub(super) async fn made_sure(self, reader: &Reader<'_>, collection: &Collection) -> Result<Series> {
+        const LOOKED_UP: usize = 20;
+        if !self.is_thin {
+            return Ok(self);
+        }
+        if collection.statistics.bytes > MEASURED_WHOLE && !collection.statistics.is_indexed(&self.field) {
+            return Ok(Series { a_day: 0.0, ..self });
+        }
+        // Chosen by their documents, as a document chosen at random chooses its series: dense ones more often.
+        let step = (collection.sample.len() / LOOKED_UP).max(1);
+        let values = collection.sample.iter().step_by(step).take(LOOKED_UP).filter_map(|doc| at(doc, &self.field));
+        let stages = [
+            mql::call("$match", mql::object([(&*self.field, mql::call("$in", list(values)))])),
+            mql::object([(
+                "$group",
+                mql::object([
+                    ("_id", mql::field(&self.field)),
+                    ("n", mql::call("$sum", Value::Int32(1))),
+                    ("first", mql::call("$min", mql::field(&self.time))),
+                    ("last", mql::call("$max", mql::field(&self.time))),
+                ]),
+            )]),
+        ];
+        let rows =
+            reader.aggregate(&collection.ns, &stages.into_iter().collect(), Bound::documents(LOOKED_UP as u64)).await?;
+        let a_day = rows.iter().filter_map(|row| match (row.get("first"), row.get("last")) {
+            (Some(Value::DateTime(first)), Some(Value::DateTime(last))) => {
+                Some(share(figure(row, "n"), 1) / days_of(first, last).max(1.0))
+            }
+            _ => None,
+        });
+        Ok(Series { a_day: a_day.sum::<f64>() / share(rows.len().max(1) as u64, 1), ..self })
+    }
+
+    /// The share of periods of so many days, between the first and the last document of all, that have documents of a series; nothing if
+    /// the sample cannot tell.
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a share of periods")]
+    pub(super) fn fill(&self, collection: &Collection, days: f64) -> Option<f64> {
+        if (collection.sample.len() as u64) < collection.statistics.count {
+            return None;
+        }
+        let length = ((days * DAY as f64) as i64).max(1);
+        let (mut periods, mut series) = (HashSet::new(), HashSet::new());
+        let (mut first, mut last) = (i64::MAX, i64::MIN);
+        for doc in &collection.sample {
+            let (Some(Value::DateTime(made)), Some(key)) = (at(doc, &self.time), at(doc, &self.field)) else {
+                continue;
+            };
+            let (key, period) = (hash(&key), made.div_euclid(length));
+            (first, last) = (first.min(period), last.max(period));
+            periods.insert((key, period));
+            series.insert(key);
+        }
+        let all = (last - first + 1).max(1) as f64 * series.len() as f64;
+        Some(periods.len() as f64 / all.max(1.0))
+    }
+}
+
+/// Of one moment to another, an hour more: a single document takes its time too.
+#[expect(clippy::cast_precision_loss, reason = "days for people")]
+fn days_of(from: i64, to: i64) -> f64 {
+    (to - from) as f64 / DAY as f64 + 1.0 / 24.0
 }
 
 /// Long texts of lower-case hex digits only: in other cases bytes would not give the same text back.
