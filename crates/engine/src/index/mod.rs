@@ -3,6 +3,7 @@
 
 pub mod access;
 mod entries;
+mod merged_scans;
 pub mod scan;
 pub mod text_entries;
 mod text_scan;
