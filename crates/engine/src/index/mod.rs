@@ -2,6 +2,7 @@
 //! ([`scan`]).
 
 pub mod access;
+mod cursor;
 mod entries;
 mod merged_scans;
 pub mod scan;

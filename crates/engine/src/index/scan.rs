@@ -5,12 +5,13 @@
 
 use super::access::plan::{IndexScan, Plan, Source};
 use super::access::ranges::KeyRange;
+use super::cursor::Cursor;
 use super::merged_scans::MergedScans;
 use super::text_scan::TextPlace;
 use crate::catalog::Collection;
 use crate::store::Space;
 use crate::store::keys::{DOCUMENTS, EntryParts, KEPT_FIELDS, PREFIX, document, document_key_of};
-use crate::transaction::snapshot::{ReadSnapshot, SnapshotRange};
+use crate::transaction::snapshot::ReadSnapshot;
 use bytes::Bytes;
 use document::filter::{Details, Filter};
 use document::op::SortSpec;
@@ -19,7 +20,6 @@ use document::value::key;
 use document::{Code, Doc, DocWriter, Env, Error, Result};
 use hashbrown::HashSet;
 use smallvec::SmallVec;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A document that a scan found, and the key it is stored under.
@@ -119,69 +119,6 @@ pub(super) enum Place {
     Text(Box<TextPlace>),
     Union { scans: Vec<Scan>, at: usize, seen: SeenKeys },
     Merge(Box<MergedScans>),
-}
-
-/// A place in a list of ranges.
-pub(super) struct Cursor {
-    /// How many ranges are behind.
-    pub(super) begun: usize,
-    pub(super) open: Option<SnapshotRange>,
-    pub(super) last: Option<Bytes>,
-    seen: Option<SeenKeys>,
-    /// An entry that was read too early.
-    ahead: Option<(Bytes, Bytes)>,
-    /// Rows of entries that were cut, in order by their documents.
-    gathered: VecDeque<Row>,
-}
-
-impl Cursor {
-    pub(super) fn new(may_repeat: bool) -> Cursor {
-        Cursor {
-            begun: 0,
-            open: None,
-            last: None,
-            seen: may_repeat.then(SeenKeys::default),
-            ahead: None,
-            gathered: VecDeque::new(),
-        }
-    }
-
-    /// The next key and value, beginning the next range when one ends.
-    pub(super) fn next(
-        &mut self,
-        ranges: &[KeyRange],
-        reverse: bool,
-        snapshot: &ReadSnapshot,
-        space: &Space,
-        seeks: &mut u64,
-    ) -> Result<Option<(Bytes, Bytes)>> {
-        if let Some(entry) = self.ahead.take() {
-            return Ok(Some(entry));
-        }
-        loop {
-            if let Some(open) = &mut self.open {
-                match open.next() {
-                    Some(entry) => return entry.map(Some),
-                    None => {
-                        self.open = None;
-                        self.last = None;
-                        self.begun += 1;
-                    }
-                }
-            }
-            let at = if reverse { ranges.len().checked_sub(self.begun + 1) } else { Some(self.begun) };
-            let Some(range) = at.and_then(|at| ranges.get(at)) else { return Ok(None) };
-            *seeks += 1;
-            self.open = Some(match (&self.last, reverse) {
-                (None, _) => snapshot.range(space, &range.from, &range.to, reverse),
-                (Some(last), true) => snapshot.range(space, &range.from, last, true),
-                (Some(last), false) => {
-                    let behind = [last, &[0][..]].concat();
-                    snapshot.range(space, &behind, &range.to, false)
-                }
-            });
-        }
-    }
 }
 
 impl Scan {
