@@ -157,27 +157,43 @@ pub(super) fn of_plan(plan: &Plan, scan: Option<&Scan>) -> Stage {
         }
         Source::Text(search) => super::text::of_search(plan, search, scan),
         Source::Union(plans) => {
-            let parts = scan.map(Scan::parts).unwrap_or_default();
-            // Where no branch tests documents, these are fetched once, behind the union.
-            let entries_only =
-                plans.iter().all(|plan| plan.residual.is_none() && matches!(plan.source, Source::Index(_)));
-            let inputs = plans.iter().enumerate().map(|(at, plan)| of_plan(plan, parts.get(at)));
-            let inputs: Vec<Stage> =
-                if entries_only { inputs.map(Stage::into_input).collect() } else { inputs.collect() };
-            let found: u64 = parts.iter().map(|part| part.counters().rows).sum();
-            let mut either = Stage::new("OR").over_all(inputs).did(counters.as_ref().map(|counters| Figures {
-                own: vec![("dupsTested", number(found)), ("dupsDropped", number(counters.rows.abs_diff(found)))],
-                ..figures(counters.rows, found)
-            }));
-            if entries_only {
-                either = Stage::new("FETCH").over(either).did(counters.as_ref().map(|counters| Figures {
-                    own: vec![("docsExamined", number(counters.documents)), ("alreadyHasObj", Value::Int32(0))],
-                    ..figures(counters.rows, found)
-                }));
-            }
+            let either = of_alternatives(Stage::new("OR"), plans, scan);
+            let found: u64 = scan.map_or(0, rows_of_parts);
             Stage::new("SUBPLAN").over(either).did(counters.map(|counters| figures(counters.rows, found)))
         }
+        Source::Merge(merged) => {
+            let stage = Stage::new("SORT_MERGE").with("sortPattern", merged.order.to_document());
+            of_alternatives(stage, &merged.plans, scan)
+        }
     }
+}
+
+fn rows_of_parts(scan: &Scan) -> u64 {
+    scan.parts().map(|part| part.counters().rows).sum()
+}
+
+/// The stage that puts alternatives together, over them. Where none of them tests documents, these are fetched once, behind it.
+fn of_alternatives(stage: Stage, plans: &[Plan], scan: Option<&Scan>) -> Stage {
+    let entries_only = plans.iter().all(|plan| plan.residual.is_none() && matches!(plan.source, Source::Index(_)));
+    let mut parts = scan.map(Scan::parts).into_iter().flatten();
+    let inputs = plans.iter().map(|plan| of_plan(plan, parts.next()));
+    let inputs: Vec<Stage> = if entries_only { inputs.map(Stage::into_input).collect() } else { inputs.collect() };
+    let counters = scan.map(Scan::counters);
+    let found: u64 = scan.map_or(0, rows_of_parts);
+    let ended = scan.is_some_and(Scan::has_ended);
+    let figures =
+        |returned: u64| Figures { returned, idle: found.saturating_sub(returned), ended, ..Figures::default() };
+    let either = stage.over_all(inputs).did(counters.as_ref().map(|counters| Figures {
+        own: vec![("dupsTested", number(found)), ("dupsDropped", number(counters.rows.abs_diff(found)))],
+        ..figures(counters.rows)
+    }));
+    if !entries_only {
+        return either;
+    }
+    Stage::new("FETCH").over(either).did(counters.map(|counters| Figures {
+        own: vec![("docsExamined", number(counters.documents)), ("alreadyHasObj", Value::Int32(0))],
+        ..figures(counters.rows)
+    }))
 }
 
 /// A stage that reads an index.

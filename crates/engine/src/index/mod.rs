@@ -2,8 +2,9 @@
 //! ([`scan`]).
 
 pub mod access;
+mod cursor;
 mod entries;
-mod range_cursor;
+mod merged_scans;
 pub mod scan;
 pub mod text_entries;
 mod text_scan;

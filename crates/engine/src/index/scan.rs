@@ -5,7 +5,8 @@
 
 use super::access::plan::{IndexScan, Plan, Source};
 use super::access::ranges::KeyRange;
-use super::range_cursor::Cursor;
+use super::cursor::Cursor;
+use super::merged_scans::MergedScans;
 use super::text_scan::TextPlace;
 use crate::catalog::Collection;
 use crate::store::Space;
@@ -36,7 +37,7 @@ impl Row {
         let by_id = match source {
             Source::Id { .. } => true,
             Source::Index(scan) if scan.index().id == DOCUMENTS => true,
-            Source::Index(_) | Source::Union(_) => return,
+            Source::Index(_) | Source::Union(_) | Source::Merge(_) => return,
             // As in MongoDB, what a search found has no key.
             Source::Text(_) => false,
             Source::Collection { .. } | Source::Nothing => false,
@@ -117,6 +118,7 @@ pub(super) enum Place {
     Ranges(Box<Cursor>),
     Text(Box<TextPlace>),
     Union { scans: Vec<Scan>, at: usize, seen: SeenKeys },
+    Merge(Box<MergedScans>),
 }
 
 impl Scan {
@@ -135,6 +137,10 @@ impl Scan {
                 let scan = |plan: &Plan| Scan::new(Arc::new(plan.clone()), collection, env, want);
                 Place::Union { scans: plans.iter().map(scan).collect::<Result<_>>()?, at: 0, seen: SeenKeys::default() }
             }
+            Source::Merge(_) if want == Want::Keys => {
+                return Err(Error::not_implemented("returnKey with an order that several indexes give together"));
+            }
+            Source::Merge(merged) => Place::Merge(Box::new(MergedScans::new(merged, collection, env)?)),
         };
         Ok(Scan {
             plan,
@@ -171,20 +177,19 @@ impl Scan {
     /// What was done so far; for a union, by all its parts.
     pub fn counters(&self) -> Counters {
         let mut sum = self.counters.clone();
-        if let Place::Union { scans, .. } = &self.place {
-            let rows = sum.rows;
-            scans.iter().for_each(|scan| sum.add(&scan.counters()));
-            sum.rows = rows;
-        }
+        self.parts().for_each(|scan| sum.add(&scan.counters()));
+        sum.rows = self.counters.rows;
         sum
     }
 
     /// The parts of a union.
-    pub fn parts(&self) -> &[Scan] {
-        match &self.place {
-            Place::Union { scans, .. } => scans,
-            _ => &[],
-        }
+    pub fn parts(&self) -> impl Iterator<Item = &Scan> {
+        let (some, merged) = match &self.place {
+            Place::Union { scans, .. } => (scans.as_slice(), None),
+            Place::Merge(merged) => (&[][..], Some(merged.scans())),
+            _ => (&[][..], None),
+        };
+        some.iter().chain(merged.into_iter().flatten())
     }
 
     /// Whether everything there is was found.
@@ -192,6 +197,7 @@ impl Scan {
         match &self.place {
             Place::Done => true,
             Place::Union { scans, at, .. } => *at >= scans.len(),
+            Place::Merge(merged) => merged.has_ended(),
             Place::Text(place) => place.has_ended(),
             Place::Id | Place::Ranges(_) => false,
         }
@@ -204,6 +210,7 @@ impl Scan {
             Place::Ranges(cursor) => cursor.open = None,
             Place::Text(place) => place.pause(),
             Place::Union { scans, .. } => scans.iter_mut().for_each(Scan::pause),
+            Place::Merge(merged) => merged.pause(),
             Place::Done | Place::Id => {}
         }
     }
@@ -236,6 +243,7 @@ impl Scan {
             Source::Index(scan) => self.next_entry(snapshot, scan)?,
             Source::Text(scan) => self.next_found(snapshot, scan)?,
             Source::Union(_) => self.next_of_union(snapshot)?,
+            Source::Merge(merged) => self.next_merged(snapshot, merged)?,
         };
         match &mut row {
             Some(row) => {
@@ -454,6 +462,7 @@ impl Scan {
 fn finished(place: Place) -> Place {
     match place {
         Place::Union { scans, .. } => Place::Union { at: scans.len(), scans, seen: SeenKeys::default() },
+        Place::Merge(merged) => Place::Merge(merged),
         Place::Text(place) => Place::Text(Box::new(place.finished())),
         _ => Place::Done,
     }

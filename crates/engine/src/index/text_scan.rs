@@ -4,7 +4,7 @@
 //! up, in the order of terms as MongoDB does; documents are read only then, the best first.
 
 use super::access::text::TextScan;
-use super::range_cursor::Cursor;
+use super::cursor::Cursor;
 use super::scan::{Place, Row, Scan, SeenKeys, Want, torn};
 use crate::store::keys::{EntryParts, document, document_key_of};
 use crate::transaction::snapshot::ReadSnapshot;

@@ -30,9 +30,14 @@ impl PlanSummary for Plan {
             Source::Id { .. } => "IDHACK".into(),
             Source::Index(scan) => format!("IXSCAN {}", keys_of(scan.index())),
             Source::Text(scan) => format!("TEXT_MATCH {}", keys_of(&scan.index)),
-            Source::Union(plans) => plans.iter().map(PlanSummary::summary).collect::<Vec<_>>().join(", "),
+            Source::Union(plans) => of_all(plans),
+            Source::Merge(merged) => of_all(&merged.plans),
         }
     }
+}
+
+fn of_all(plans: &[Plan]) -> String {
+    plans.iter().map(PlanSummary::summary).collect::<Vec<_>>().join(", ")
 }
 
 /// The key pattern of an index.

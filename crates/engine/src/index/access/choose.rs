@@ -5,7 +5,7 @@
 //! does a little work, and the one that found most for its work is taken and remembered.
 
 use super::candidate::Candidate;
-use super::plan::{ByHand, Covering, IndexScan, Plan, Source};
+use super::plan::{ByHand, Covering, IndexScan, MergedPlans, Plan, Source};
 use super::predicate::Conditions;
 use super::shape::{Choice, Shape};
 use super::{hint, text};
@@ -179,7 +179,8 @@ fn candidates(collection: &Collection, conditions: &Conditions<'_>, query: &Quer
     plans
 }
 
-/// One plan for each alternative, together with the other conditions; `None` if one of them has no index.
+/// One plan for each alternative, together with the other conditions; `None` if one of them has no index. They are merged if each has an
+/// index that gives the order and reads no more than another would.
 fn union(
     collection: &Collection,
     conditions: &Conditions<'_>,
@@ -195,19 +196,35 @@ fn union(
         .map(|(_, node)| (*node).clone())
         .collect();
     let mut plans = Vec::with_capacity(branches.len());
+    let mut in_order = query.sort().map(|order| (order, Vec::with_capacity(branches.len())));
     for branch in branches {
         let filter = Filter::from_node(Node::all_of(std::iter::once(branch.clone()).chain(others.iter().cloned())));
         let branch_query = Query { filter: &filter, sort: None, needed: None, ..*query };
         let branch_conditions = Conditions::of(&filter.root, query.env);
         // Unions in unions would multiply: an alternative has one index.
         let best = by_one_index(collection, &branch_conditions, &branch_query).into_iter().min_by_key(promise)?;
+        in_order = in_order.and_then(|(order, mut ordered)| {
+            let sorted = Query { sort: query.sort, ..branch_query };
+            let some = by_one_index(collection, &branch_conditions, &sorted).into_iter();
+            let first = some.filter(|plan| plan.ordered && is_bounded(plan)).min_by_key(promise)?;
+            ordered.push(first);
+            ordered.last().is_some_and(|plan| promise(plan) <= promise(&best)).then_some((order, ordered))
+        });
         plans.push(best);
+    }
+    if let Some((order, plans)) = in_order.filter(|(_, plans)| !plans.is_empty()) {
+        let merged = MergedPlans { plans, order: order.clone() };
+        return Some(Plan { source: Source::Merge(Arc::new(merged)), residual: None, ordered: true });
     }
     (!plans.is_empty()).then_some(Plan {
         source: Source::Union(plans),
         residual: None,
         ordered: query.sort().is_none(),
     })
+}
+
+fn is_bounded(plan: &Plan) -> bool {
+    matches!(&plan.source, Source::Index(scan) if scan.candidate.bounded > 0)
 }
 
 /// How much an alternative's plan is likely to read, less first: by its bounds alone.

@@ -40,6 +40,15 @@ pub enum Source {
     Text(Arc<TextScan>),
     /// What any of the plans finds, each once.
     Union(Vec<Plan>),
+    /// The same of plans that all give the order that was asked for.
+    Merge(Arc<MergedPlans>),
+}
+
+/// Plans that give one order, to be merged.
+#[derive(Clone, Debug)]
+pub struct MergedPlans {
+    pub plans: Vec<Plan>,
+    pub order: SortSpec,
 }
 
 /// A part of an index, read in one direction.
@@ -93,6 +102,7 @@ impl Plan {
             Source::Index(scan) => visit(scan.index()),
             Source::Text(scan) => visit(&scan.index),
             Source::Union(plans) => plans.iter().for_each(|plan| plan.each_index(&mut *visit)),
+            Source::Merge(merged) => merged.plans.iter().for_each(|plan| plan.each_index(&mut *visit)),
             Source::Nothing | Source::Collection { .. } | Source::Id { .. } => {}
         }
     }
@@ -108,6 +118,7 @@ impl Plan {
                 one_each.then_some(scan.ranges.ranges.len())
             }
             Source::Union(plans) => plans.iter().map(Plan::at_most).sum(),
+            Source::Merge(merged) => merged.plans.iter().map(Plan::at_most).sum(),
             Source::Collection { .. } | Source::Text(_) => None,
         }
     }
@@ -117,7 +128,7 @@ impl Plan {
         let reads_no_more = match &self.source {
             Source::Index(scan) => scan.ranges.checks.is_empty() && !scan.ranges.inexact && !scan.may_repeat(),
             Source::Collection { .. } | Source::Nothing | Source::Id { .. } => true,
-            Source::Union(_) | Source::Text(_) => false,
+            Source::Union(_) | Source::Merge(_) | Source::Text(_) => false,
         };
         self.ordered && self.residual.is_none() && reads_no_more
     }

@@ -59,6 +59,9 @@ fn described(plan: &Plan) -> serde_json::Value {
             ])
         }
         Source::Union(plans) => serde_json::json!({ "union": plans.iter().map(described).collect::<Vec<_>>() }),
+        Source::Merge(merged) => {
+            serde_json::json!({ "merge": merged.plans.iter().map(described).collect::<Vec<_>>() })
+        }
         _ => serde_json::Value::Null,
     }
 }
@@ -257,6 +260,35 @@ fn a_choice_on_little_data_serves_much() {
         let one = filter(doc! {"a": key, "b": 7});
         assert_eq!(index(Query::new(&one, &env)), "a_1_b_1", "{key}");
     }
+}
+
+/// The page behind a document, ties by `_id`: two parts of one index, and neither is sorted.
+#[test]
+fn alternatives_that_an_index_gives_in_order_are_merged() {
+    let docs: Vec<bson::Document> = (0..300).map(|n| doc! {"_id": n, "a": n % 3, "d": n / 30}).collect();
+    let (collection, snapshot) = collection(&[keys(doc! {"a": 1, "d": -1, "_id": 1}), keys(doc! {"d": 1})], &docs);
+    let env = Env::fixed();
+    let order = sort_spec::parse(&Doc::from(doc! {"d": -1, "_id": 1})).unwrap();
+    let behind = filter(doc! {"a": 1, "$or": [{"d": {"$lt": 7}}, {"d": 7, "_id": {"$gt": 220}}]});
+    let query = Query { sort: Some(&order), limit: Some(10), ..Query::new(&behind, &env) };
+    for explain in [true, false, false] {
+        let Chosen { plan, .. } = choose(&collection, &snapshot, query, explain).unwrap();
+        assert!(plan.ordered && matches!(plan.source, Source::Merge(_)), "{plan:?}");
+        let mut scan = Scan::new(Arc::new(plan), Some(&collection), &env, Want::Documents).unwrap();
+        let mut page = Vec::new();
+        while page.len() < 10 {
+            page.push(scan.next(&snapshot).unwrap().unwrap().doc.get("_id").unwrap().as_i64_exact().unwrap());
+            scan.pause();
+        }
+        assert_eq!(page, [223, 226, 229, 232, 235, 238, 181, 184, 187, 190]);
+        assert!(scan.counters().documents <= 12, "{:?}", scan.counters());
+    }
+    check_all_plans(&collection, &snapshot, &behind, Some(&order));
+    // No index gives one of the alternatives in order.
+    let other = filter(doc! {"$or": [{"a": 1, "d": 3}, {"d": {"$gt": 8}}]});
+    let Chosen { plan, .. } = choose(&collection, &snapshot, Query { filter: &other, ..query }, true).unwrap();
+    assert!(!matches!(plan.source, Source::Merge(_)), "{plan:?}");
+    check_all_plans(&collection, &snapshot, &other, Some(&order));
 }
 
 /// Each of these would take for ever if unions were planned inside unions, or sets joined one by one.

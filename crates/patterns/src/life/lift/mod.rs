@@ -79,7 +79,10 @@ struct HostItems {
     id: Value<'static>,
     key: Option<Value<'static>>,
     children: Vec<Child>,
-    /// Where the array stands; `None` if the host has nothing there, or some of its items are lifted already.
+    /// Whether none of its items was lifted before.
+    is_first: bool,
+    /// Where the array stands, or what the window that comes in its place is made in; `None` if there is neither, or the part is not the
+    /// first of the host.
     standing: Option<Array<'static>>,
     has_array: bool,
     /// Whether no item is left.
@@ -162,10 +165,13 @@ impl Lifting<'_> {
                 unfit(lift, &id, &format!("has an item at {place} that cannot become a document: {}", misfit.why(lift)))
             })?);
         }
-        let is_first = begun == 0 && !found.is_missing();
+        let is_first = begun == 0;
+        let is_noted = is_first && (lift.is_window() || !found.is_missing());
         let emptied = if matches!(found, Value::Array(_)) { Value::Array(Array::empty()) } else { found.clone() };
+        let standing = is_noted.then(|| order_rows::standing(&lift.array, host, &emptied));
         Ok(HostItems {
-            standing: is_first.then(|| order_rows::standing(&lift.array, host, &emptied)),
+            is_first,
+            standing: standing.filter(|record| !record.is_empty()),
             has_array: matches!(found, Value::Array(_)),
             is_last: u64::try_from(items.len()).is_ok_and(|items| items <= limit),
             id,
@@ -181,7 +187,7 @@ impl Lifting<'_> {
         hosts: &[HostItems],
     ) -> Result<HashMap<Vec<u8>, Vec<Value<'static>>>> {
         let keys: Vec<Value<'static>> =
-            hosts.iter().filter(|host| host.standing.is_some()).filter_map(|host| host.key.clone()).collect();
+            hosts.iter().filter(|host| host.is_first).filter_map(|host| host.key.clone()).collect();
         let mut there: HashMap<Vec<u8>, Vec<Value<'static>>> = HashMap::new();
         if keys.is_empty() {
             return Ok(there);
@@ -247,8 +253,8 @@ impl Lifting<'_> {
     ) -> Result<()> {
         let (lift, Some(since)) = (&self.lift, self.row.replaced.since) else { return Ok(()) };
         let mut rows = Vec::new();
-        for host in hosts.iter().filter(|host| host.standing.is_some() || !host.children.is_empty()) {
-            let of_host = host.standing.as_ref().and(host.key.as_ref()).map(key::bytes);
+        for host in hosts {
+            let of_host = host.key.as_ref().filter(|_| host.is_first).map(key::bytes);
             let row = OrderRow {
                 host: host.id.clone(),
                 item: i64::try_from(begun).unwrap_or(i64::MAX),
@@ -256,7 +262,9 @@ impl Lifting<'_> {
                 array: host.standing.clone(),
                 there: of_host.and_then(|key| there.remove(&key)).unwrap_or_default(),
             };
-            rows.push(row.write(lift, since));
+            if !row.is_empty() {
+                rows.push(row.write(lift, since));
+            }
         }
         let mut amount = Amount::default();
         rows.iter().for_each(|row| amount.add(row));

@@ -1,7 +1,8 @@
 //! The order of lifted items in `pleach.replaced`: ids, not the items themselves. A row is about one part of one host's array:
 //! `{ _id: { rule, since, host, item }, ids, made, keyed }`, where `item` is the place of the first and the lists name places in `ids` whose
 //! `_id` was made, or that held the key of their host. The first row of a host also has `array`, where the array stood and what it was if
-//! it was none (see [`crate::execute::replaced::values`]), and `there`, the ids of the children that the host had before.
+//! it was none, or the empty document that its window was made in (see [`crate::execute::replaced::values`]), and `there`, the ids of
+//! the children that the host had before.
 
 use crate::execute::replaced::values::Places;
 use crate::life::lift::item::{Child, Lift};
@@ -24,6 +25,11 @@ pub(super) struct OrderRow<'c> {
 }
 
 impl OrderRow<'_> {
+    /// Whether it tells nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.children.is_empty() && self.array.is_none() && self.there.is_empty()
+    }
+
     pub(super) fn write(&self, lift: &Lift<'_>, since: i64) -> Doc<'static> {
         let mut id = DocWriter::new();
         if let Value::Document(of_host) = host_id(&lift.rule.name, since, Some(&self.host)) {
@@ -109,11 +115,22 @@ pub(super) fn standing(array: &Path, host: &Doc<'_>, value: &Value<'_>) -> Array
     with_value(&Places::at(array).record(host), array, value)
 }
 
+/// Whether a record says where the array stood.
+pub(super) fn has_array(record: &Array<'_>, array: &Path) -> bool {
+    let path = array.dotted();
+    record.iter().any(|entry| matches!(entry, Value::Document(entry) if is_of(&entry, &path)))
+}
+
+/// Whether an entry of a record is about a path.
+fn is_of(entry: &Doc<'_>, path: &str) -> bool {
+    entry.get("path").is_some_and(|at| at.as_str() == Some(path))
+}
+
 /// A record whose entry of the array has another value.
 pub(super) fn with_value(record: &Array<'_>, array: &Path, value: &Value<'_>) -> Array<'static> {
     let path = array.dotted();
     let other = |entry: Value<'_>| match entry {
-        Value::Document(entry) if entry.get("path").is_some_and(|at| at.as_str() == Some(&*path)) => {
+        Value::Document(entry) if is_of(&entry, &path) => {
             let fields = entry.iter().map(|(name, now)| match name.as_str() {
                 "value" => ("value".to_owned(), value.clone().into_owned()),
                 other => (other.to_owned(), now.into_owned()),

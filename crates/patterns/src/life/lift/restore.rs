@@ -322,9 +322,11 @@ impl ReturningItems<'_> {
         let items: Array<'static> = first.iter().map(|item| Value::Document(item.borrow())).collect();
         match &back.array {
             Some(standing) if items.is_empty() => Places::at(array).give_back(host, standing),
-            Some(standing) => Places::at(array).give_back(host, &with_value(standing, array, &Value::Array(items))),
+            Some(standing) if order_rows::has_array(standing, array) => {
+                Places::at(array).give_back(host, &with_value(standing, array, &Value::Array(items)))
+            }
             None if items.is_empty() => without(host, array),
-            None => put(host, &[(&array.parts, Value::Array(items))]),
+            Some(_) | None => put(host, &[(&array.parts, Value::Array(items))]),
         }
     }
 

@@ -464,7 +464,8 @@ fn children_are_restored_as_they_are_now() {
             let village = Village::new().await;
             let product = doc! { "_id": 1, "reviews": [{ "_id": 1, "n": 1 }, { "_id": 2, "n": 2 }, { "_id": 3, "n": 3 }], "z": 1 };
             village.behind(insert("products", vec![product, doc! { "_id": 2 }])).await;
-            village.behind(insert("reviews", vec![doc! { "_id": 9, "productId": 1, "n": 9 }])).await;
+            let there = [doc! { "_id": 8, "productId": 2, "n": 8 }, doc! { "_id": 9, "productId": 1, "n": 9 }];
+            village.behind(insert("reviews", there.to_vec())).await;
             village.apply(rules).await.unwrap();
             village.write(update("reviews", doc! { "_id": 2 }, doc! { "$set": { "n": 20 } }, &[])).await;
             village.write(delete("reviews", doc! { "_id": 1 }, false)).await;
@@ -485,10 +486,36 @@ fn children_are_restored_as_they_are_now() {
             .into();
             assert_eq!(village.one("products", 1).await, doc! { "_id": 1, "reviews": items, "z": 1 });
             assert_eq!(village.one("products", 2).await, doc! { "_id": 2, "reviews": [{ "_id": 13 }] });
-            // What was there before the array was lifted stays there.
-            assert_eq!(all(&village, "reviews").await, [doc! { "_id": 9, "productId": 1, "n": 9 }]);
+            // What was there before the arrays were lifted stays there, also of a product without one.
+            assert_eq!(all(&village, "reviews").await, there);
             village.close().await;
         }
+    });
+}
+
+#[test]
+fn a_document_that_was_empty_before_its_window_is_empty_again() {
+    run(async {
+        let rules = WITHIN.replace("reviews:", "info.reviews:").replace("lift: reviews", "lift: info.reviews");
+        let village = Village::new().await;
+        let products = [
+            doc! { "_id": 1, "info": {}, "z": 1 },
+            doc! { "_id": 2, "z": 1 },
+            doc! { "_id": 3, "info": { "a": 1 } },
+            doc! { "_id": 4, "info": {} },
+            doc! { "_id": 5, "info": {} },
+        ];
+        village.behind(insert("products", products.to_vec())).await;
+        village.apply(&rules).await.unwrap();
+        village.write(insert("reviews", vec![doc! { "_id": 7, "productId": 4, "n": 7 }])).await;
+        village.write(update("products", doc! { "_id": 5 }, doc! { "$set": { "info.a": 2 } }, &[])).await;
+        village.ask("drop", doc! { "rule": "products.info.reviews", "restore": true }).await.unwrap();
+        let mut expected = products;
+        expected[3] = doc! { "_id": 4, "info": { "reviews": [{ "_id": 7, "n": 7 }] } };
+        expected[4] = doc! { "_id": 5, "info": { "a": 2 } };
+        assert_eq!(all(&village, "products").await, expected);
+        assert_eq!(all(&village, "pleach.replaced").await, Vec::<Document>::new());
+        village.close().await;
     });
 }
 
