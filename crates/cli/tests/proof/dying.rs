@@ -93,7 +93,7 @@ pub(crate) async fn lives(data: &Data, db: &str, seed: u64, rounds: i64, tasks: 
                 tokio::time::sleep(time).await;
                 process.opened.clone()
             });
-            runtime.shutdown_timeout(Duration::from_secs(5));
+            runtime.shutdown_timeout(Duration::from_secs(60));
             opened
         });
         killed.await.unwrap().close();

@@ -2,6 +2,7 @@
 //! and everything else is what a collection without rules has. Then the same with a fault at a step of each plan: an act that
 //! failed has had no effect or, sent again under its number, exactly one.
 
+use crate::driver::with_transaction;
 use crate::failing::{Failing, Fault};
 use crate::older;
 use bson::{Bson, Document};
@@ -40,7 +41,8 @@ pub(crate) async fn check(opened: &Opened, declared: &Declared, setting: &Settin
         let story = format!("{}, seed {}, act {at}: {acts:?}", declared.name, setting.seed);
         if client.random.random_bool(0.25) {
             let commits = client.random.random_bool(0.7);
-            if in_transaction(&kept, &acts, commits).await.unwrap_or_else(|error| panic!("{story}: {error:?}")) {
+            let done = with_transaction(async || in_transaction(&kept, &acts, commits).await).await;
+            if done.unwrap_or_else(|error| panic!("{story}: {error:?}")) {
                 for act in &acts {
                     plain.act(act).await.unwrap();
                 }

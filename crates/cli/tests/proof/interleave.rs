@@ -1,6 +1,7 @@
 //! Every interleaving of the steps of two plans, enumerated from the plans themselves: whatever the order, nothing drifts;
 //! outside a client's transaction no conflict is seen, inside one it is a transient error at most.
 
+use crate::driver::with_transaction;
 use crate::older;
 use crate::scheduler::{Scheduler, orders};
 use bson::{Bson, Document, doc};
@@ -351,7 +352,8 @@ pub(crate) async fn check(opened: &Opened, declared: &Declared, scheduler: Sched
                 prepare(&living, pair, next).await;
                 let (living, gate, act, story) = (living.clone(), scheduler.clone(), act(next), story.clone());
                 let alone: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move {
-                    let done = run(&living, &gate, &act, in_transaction).await;
+                    let once = async || run(&living, &gate, &act, in_transaction).await;
+                    let done = if in_transaction { with_transaction(once).await } else { once().await };
                     done.unwrap_or_else(|error| panic!("{story}, {act:?} alone: {error:?}"));
                 });
                 lengths.push(scheduler.steps(alone).await);

@@ -5,6 +5,7 @@
 mod accumulators;
 mod buckets;
 mod changing;
+mod driver;
 mod dying;
 mod expiring;
 mod failing;

@@ -19,7 +19,7 @@ pub(super) enum Found {
     Nothing,
     /// A validator that only MongoDB can read.
     Unreadable,
-    Asked(Asked),
+    Asked(Box<Asked>),
 }
 
 pub(super) struct Asked {
@@ -58,7 +58,7 @@ impl Asked {
         let lens = of_collection().find_map(|rule| rule.lens().cloned());
         let with_field = of_collection().filter(|rule| rule.kept_field().is_some());
         let fields = with_field.map(|rule| Arc::new(rule.clone())).collect();
-        Ok(Found::Asked(Asked { ns: ns.clone(), validator, constraints, kept, lens, fields }))
+        Ok(Found::Asked(Box::new(Asked { ns: ns.clone(), validator, constraints, kept, lens, fields })))
     }
 
     /// Why each of some new documents would be refused; `None` where it would not.
