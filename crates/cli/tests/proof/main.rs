@@ -56,7 +56,7 @@ fn is_asked(declaration: &str) -> bool {
     asked().is_none_or(|how| how == "all" || declaration.contains(&how))
 }
 
-/// The small worlds that are asked for; nothing if no word of theirs is.
+/// The small worlds that are asked for; `None` if no word is.
 fn asked_worlds() -> Option<Vec<Declared>> {
     let part = asked().filter(|how| how != "all")?;
     let all = small_worlds().into_iter().chain(worlds());

@@ -82,7 +82,7 @@ fn stacks() -> Vec<(&'static str, String)> {
 }
 
 pub(crate) async fn check(opened: &Opened, seed: u64, acts: usize) {
-    let mut refused = 0;
+    let (mut refused, mut tried) = (0, 0);
     for (at, (name, rules)) in stacks().into_iter().enumerate().filter(|(_, (_, rules))| crate::is_asked(rules)) {
         let mut stack = Stack::new(opened, &rules, seed + at as u64).await;
         // More of what has most to it.
@@ -97,10 +97,10 @@ pub(crate) async fn check(opened: &Opened, seed: u64, acts: usize) {
                 stack.look().await;
             }
         }
-        refused += stack.refused;
+        (refused, tried) = (refused + stack.refused, tried + 1);
         stack.living.drop_database().await;
     }
-    assert!(refused > 3, "hardly anything was refused: {refused}");
+    assert!(tried == 0 || refused > 3, "hardly anything was refused: {refused}");
 }
 
 struct Stack {

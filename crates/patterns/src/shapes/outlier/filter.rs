@@ -234,16 +234,15 @@ mod tests {
     #[test]
     fn owners_are_asked_for_and_put_in() {
         let owner = |id: i32| doc! { "_id": { "$in": [id] } };
+        let no_array = doc! { "followerId": { "$not": { "$gte": [] } } };
+        let is_document = doc! { "followerId": { "$gte": {} } };
+        let is_five = doc! { "$and": [{ "followerId": { "$eq": 5 } }, no_array.clone()] };
         for (filter, asked, expected) in [
             (doc! { "name": "a" }, vec![], doc! { "name": { "$eq": "a" } }),
-            (
-                doc! { "followers": 5 },
-                vec![doc! { "followerId": { "$eq": 5 } }],
-                doc! { "$or": [{ "followers": { "$eq": 5 } }, owner(0)] },
-            ),
+            (doc! { "followers": 5 }, vec![is_five.clone()], doc! { "$or": [{ "followers": { "$eq": 5 } }, owner(0)] }),
             (
                 doc! { "followers": { "$ne": 5 } },
-                vec![doc! { "followerId": { "$eq": 5 } }],
+                vec![is_five],
                 doc! { "$nor": [{ "$or": [{ "followers": { "$eq": 5 } }, owner(0)] }] },
             ),
             (doc! { "followers": { "$gt": 5 } }, vec![], doc! { "followers": { "$gt": 5 } }),
@@ -256,15 +255,15 @@ mod tests {
         let inside = doc! { "followers": { "$elemMatch": { "name": "a", "age": 1 } } };
         let mut asked = checked(inside).0.remove(0).get_array("$and").unwrap().clone();
         asked.sort_by_key(|condition| condition.to_string());
-        let expected = [doc! { "followerId.age": { "$eq": 1 } }, doc! { "followerId.name": { "$eq": "a" } }];
-        assert_eq!(asked, expected.map(bson::Bson::from));
+        let (age, name) = (doc! { "followerId.age": { "$eq": 1 } }, doc! { "followerId.name": { "$eq": "a" } });
+        assert_eq!(asked, [is_document.clone(), no_array.clone(), age, name].map(bson::Bson::from));
         let (asked, size) = checked(doc! { "followers": { "$size": 3 } });
         assert!(asked.is_empty() && size.to_string().contains("followerCount"), "{size}");
         let (asked, all) = checked(doc! { "followers": { "$all": [1, 2] } });
         assert_eq!(asked.len(), 2, "{all}");
         assert_eq!(
             checked(doc! { "followers.name": { "$exists": false } }).0,
-            [doc! { "followerId.name": { "$exists": true } }]
+            [doc! { "$and": [{ "followerId.name": { "$exists": true } }, is_document, no_array] }]
         );
     }
 
