@@ -3,7 +3,6 @@
 
 mod adopting;
 mod advice;
-mod advising;
 mod audits;
 mod behind;
 mod bucket_shape;
@@ -56,6 +55,7 @@ mod state_last;
 mod surface;
 mod tidy;
 mod timeseries;
+mod traffic;
 mod unfollowed;
 mod uninstall;
 mod unkeyed;
