@@ -98,7 +98,7 @@ fn of_runs(survey: &Survey<'_>, runs: &Runs<'_>) -> Option<Finding> {
             children.name(),
             100.0 * returned(&seen)
         ),
-        format!("{} was written {} meanwhile", children.name(), times(writes)),
+        format!("{} was {} meanwhile", children.name(), written(writes)),
     ];
     let mut evidence = vec![
         ("runs", count(seen.count)),
@@ -209,11 +209,11 @@ fn words(computed: &[&Computed]) -> String {
     }
 }
 
-fn times(number: u64) -> String {
-    match number {
-        0 => "not".to_owned(),
-        1 => "once".to_owned(),
-        many => format!("{} times", grouped(many)),
+fn written(times: u64) -> String {
+    match times {
+        0 => "not written".to_owned(),
+        1 => "written once".to_owned(),
+        many => format!("written {} times", grouped(many)),
     }
 }
 

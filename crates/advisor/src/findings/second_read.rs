@@ -69,7 +69,7 @@ impl Often {
 fn of_way(survey: &Survey<'_>, way: &Way) -> Option<Finding> {
     let (host, to) = (way.host, way.to);
     let is_whole = way.fields.is_none();
-    let fields = wanted(way)?;
+    let fields = if is_whole { that_fit(way, wanted(way)?) } else { wanted(way)? };
     let often = Often::of(survey, way, fields.len() <= FEW_FIELDS)?;
     // A few among very many are not worth a word.
     let is_faint = often.followed < SECOND_READ_RUNS || share(often.followed, often.reads) < SECOND_READ_SHARE / 10.0;
@@ -164,6 +164,25 @@ fn wanted(way: &Way) -> Option<Vec<String>> {
     (!fields.is_empty()).then_some(fields)
 }
 
+/// Of whole documents nobody knows which fields are used: those that fit beside the reference, in their order. All of them if they fit,
+/// or if there is far too much of them.
+fn that_fit(way: &Way, all: Vec<String>) -> Vec<String> {
+    #[expect(clippy::cast_precision_loss, reason = "a size")]
+    let (most, room) = (COPY_BYTES as f64, way.host.statistics.average() as f64 * COPY_SHARE);
+    let whole = copy_bytes(way, &all);
+    if whole <= SMALL.max(room) || whole > most {
+        return all;
+    }
+    let mut chosen: Vec<String> = Vec::new();
+    for field in &all {
+        chosen.push(field.clone());
+        if copy_bytes(way, &chosen) > SMALL.max(room) {
+            chosen.pop();
+        }
+    }
+    if chosen.is_empty() { all } else { chosen }
+}
+
 fn against(way: &Way, often: &Often, changes: u64, copy: f64, before: f64) -> Vec<Against> {
     let mut all = Vec::new();
     if share(changes, often.followed) * READS_PER_CHANGE > 1.0 {
@@ -185,7 +204,7 @@ fn against(way: &Way, often: &Often, changes: u64, copy: f64, before: f64) -> Ve
         all.push(Against::new("most references lead to no document", figures).outweighing());
     }
     if way.fields.is_none() {
-        let reason = "the reads take whole documents: which of the fields are used, the traffic does not say";
+        let reason = "the reads take whole documents: which of the fields are used, the traffic does not say; copy those that you show";
         all.push(Against::new(reason, figures([])));
     }
     all

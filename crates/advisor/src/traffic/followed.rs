@@ -52,11 +52,8 @@ impl Followed {
         if operation.is_more || !operation.is_read() || operation.line.is_empty() {
             return;
         }
-        let (filter, fields) = operation.with_command(|command, statement| {
-            let shape = described::shape(&describe(&operation.database, command, statement));
-            let filter = statement.leading_filter().map_or_else(Doc::empty, Doc::into_owned);
-            (filter, shape.and_then(|shape| shape.fields))
-        });
+        let filter =
+            operation.with_command(|_, statement| statement.leading_filter().map_or_else(Doc::empty, Doc::into_owned));
         if self.lines.len() >= LINES && !self.lines.contains_key(&operation.line) {
             self.lines.clear();
         }
@@ -70,7 +67,7 @@ impl Followed {
             let is_other = before.database == operation.database && before.collection != operation.collection;
             if !ids.is_empty() && is_other && (0..=SOON).contains(&(operation.at - before.at)) {
                 is_second = true;
-                add(&mut self.found, before, operation, &ids, fields.as_ref());
+                add(&mut self.found, before, operation, &ids);
             }
         }
         let read = Read {
@@ -99,7 +96,6 @@ fn add(
     before: &mut Read,
     operation: &Operation<'_>,
     ids: &[Value<'static>],
-    fields: Option<&Vec<String>>,
 ) {
     let key = (operation.database.clone(), before.collection.clone(), operation.collection.clone());
     if found.len() >= PAIRS && !found.contains_key(&key) {
@@ -118,8 +114,10 @@ fn add(
         before.followed.push(operation.collection.clone());
         read.answers += 1;
     }
+    let shape = operation
+        .with_command(|command, statement| described::shape(&describe(&operation.database, command, statement)));
     // Fields of all such reads; one that takes all of them decides.
-    match (&mut read.fields, fields) {
+    match (&mut read.fields, shape.and_then(|shape| shape.fields)) {
         (Some(known), Some(fields)) => {
             for field in fields.iter().filter(|field| *field != "_id") {
                 if !known.contains(field) {

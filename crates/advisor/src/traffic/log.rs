@@ -13,6 +13,8 @@ use std::io::{BufRead, Read};
 const LINE: usize = 256 << 10;
 /// What the lines have that matter.
 const SLOW: &[u8] = b"\"Slow query\"";
+/// It stands before the attributes, which are long.
+const HEAD: usize = 256;
 /// How every line begins.
 const TIME: &[u8] = b"{\"t\":{\"$date\":\"";
 
@@ -130,7 +132,8 @@ impl Seen {
             self.first = self.first.or(Some(at));
             self.last = Some(at);
         }
-        if !line.windows(SLOW.len()).any(|part| part == SLOW) {
+        let head = line.get(..HEAD).unwrap_or(line);
+        if !head.windows(SLOW.len()).any(|part| part == SLOW) {
             return;
         }
         let Some(doc) = document(line) else {

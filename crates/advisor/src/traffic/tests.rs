@@ -166,3 +166,22 @@ fn a_running_pleach_says_what_it_has_counted() {
     traffic.sources[0].seconds = 599.0;
     assert_eq!(traffic.an_hour(0, 31), None, "too short a time says nothing about an hour");
 }
+
+#[test]
+fn the_fields_of_finds_that_take_whole_documents_are_not_known() {
+    let counted = |projection: &[&str]| {
+        let find = doc! { "ns": "shop.customers", "command": "find", "filter": ["_id $eq"], "projection": projection.to_vec(), "count": 30_i64 };
+        let read = doc! { "from": "shop.orders", "path": "customerId", "read": "shop.customers", "by": "_id", "answers": 30_i64,
+        "count": 30_i64, "documents": 30_i64, "fields": { "name": 30_i64 } };
+        let mut traffic = Traffic::default();
+        workload::add(
+            &Doc::from(doc! { "seconds": 5_i64, "shapes": [find], "secondReads": [read] }),
+            &databases(),
+            &mut traffic,
+        );
+        traffic.second_reads[0].fields.clone()
+    };
+    assert_eq!(counted(&["name"]), Some(vec!["name".to_owned()]));
+    assert_eq!(counted(&["notes 0"]), None);
+    assert_eq!(counted(&[]), None);
+}

@@ -47,9 +47,27 @@ pub(super) fn add(workload: &Doc<'_>, databases: &[String], traffic: &mut Traffi
         .filter_map(second_read)
         .filter(|read| is_meant(databases, &read.database, &read.to))
         .collect();
+    let reads = reads
+        .into_iter()
+        .map(|read| SecondRead { fields: read.fields.clone().filter(|_| !is_whole(&read, &shapes)), ..read });
+    let reads: Vec<SecondRead> = reads.collect();
     let source = traffic.source("pleach", seconds, Some(note));
     traffic.shapes.extend(shapes.into_iter().map(|shape| CommandShape { source, ..shape }));
     traffic.second_reads.extend(reads.into_iter().map(|read| SecondRead { source, ..read }));
+}
+
+/// Whether most finds by that key take whole documents: the fields that came are then not those that are wanted.
+fn is_whole(read: &SecondRead, shapes: &[CommandShape]) -> bool {
+    let by_key = shapes.iter().filter(|shape| {
+        shape.kind == "find"
+            && shape.database == read.database
+            && shape.collection == read.to
+            && shape.equal.contains(&read.key)
+    });
+    let (whole, all) = by_key.fold((0, 0), |(whole, all), shape| {
+        (whole + if shape.fields.is_none() { shape.count } else { 0 }, all + shape.count)
+    });
+    whole * 2 > all
 }
 
 fn is_meant(databases: &[String], database: &str, collection: &str) -> bool {

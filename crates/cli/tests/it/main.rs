@@ -4,7 +4,6 @@
 mod adopting;
 mod advice;
 mod advising;
-mod advising_traffic;
 mod audits;
 mod behind;
 mod bucket_shape;
@@ -58,6 +57,7 @@ mod state_last;
 mod surface;
 mod tidy;
 mod timeseries;
+mod traffic;
 mod unfollowed;
 mod uninstall;
 mod unkeyed;

@@ -90,6 +90,8 @@ fn one<'s>(
     for shape in survey.traffic.of(survey.database, parent.name()) {
         runs.of_parents(shape);
     }
+    // Sources say shapes in the order of what they cost, which is never the same.
+    runs.computed.sort_by(|one, other| (&one.of, one.word, &one.name).cmp(&(&other.of, other.word, &other.name)));
     runs
 }
 

@@ -169,16 +169,32 @@ async fn a_large_copy_speaks_against_it() {
     let large = shop(&"A".repeat(120)).await.logged((0..60).map(lookup));
     let finding = one(large).await;
     assert_eq!((finding.severity, finding.against.len()), (Severity::Note, 1), "{finding:#?}");
-    // Of whole documents nobody knows which fields are used.
-    let whole = (0..60).flat_map(|n| {
-        let own = doc! { "_id": customer_id(n * 37) };
-        [
-            read(n * 1_000, "conn1", "orders", doc! { "_id": n }, doc! {}),
-            read(n * 1_000 + 5, "conn1", "customers", own, doc! {}),
-        ]
-    });
-    let finding = one(shop("Ada").await.logged(whole)).await;
-    assert_eq!((finding.severity, finding.against.len()), (Severity::Note, 2), "{finding:#?}");
+}
+
+/// Which fields are used nobody knows: those that fit are proposed, and if the documents are far too large, nothing is.
+#[tokio::test]
+async fn of_whole_documents_those_fields_that_fit_are_proposed() {
+    let fixture = async |notes: usize| {
+        let customers = (0..100).map(|n| {
+            doc! { "_id": customer_id(n), "name": format!("Ada {n}"), "notes": "x".repeat(notes), "tier": "gold" }
+        });
+        let orders = (0..600).map(|n| doc! { "_id": n, "customerId": customer_id(n * 37), "text": "y".repeat(240) });
+        let whole = (0..60).flat_map(|n| {
+            let own = doc! { "_id": customer_id(n * 37) };
+            [
+                read(n * 1_000, "conn1", "orders", doc! { "_id": n }, doc! {}),
+                read(n * 1_000 + 5, "conn1", "customers", own, doc! {}),
+            ]
+        });
+        let fixture = Fixture::new().with("customers", customers).await.with("orders", orders).await;
+        one(fixture.logged(whole)).await
+    };
+    let some = fixture(400).await;
+    assert_eq!((some.severity, some.against.len()), (Severity::Warn, 1), "{some:#?}");
+    assert!(some.declaration.unwrap().contains("fields: [name, tier]"));
+    assert_eq!(fixture(2).await.declaration.unwrap().matches("fields: [name, notes, tier]").count(), 1);
+    let large = fixture(1_500).await;
+    assert_eq!((large.severity, large.against.len()), (Severity::Note, 2), "{large:#?}");
 }
 
 #[tokio::test]
