@@ -136,8 +136,8 @@ async fn measured(asked: &Asked<'_>, opened: &Opened, scratches: &mut Vec<Scratc
     let sample = sample::take(&source, &plan, asked.amount, asked.seed, &stores, &mut show).await.map_err(room)?;
     progress.end();
     let (mix, mut notes) = mix(asked, &traffic, &candidates, &plan);
-    let rows =
-        built(asked, &source, &plan, &sample, &candidates, &stores, &mix, opened.is_mongodb).await.map_err(room)?;
+    let layouts: Vec<(&Candidate, &Store)> = candidates.iter().zip(&stores).collect();
+    let rows = built(asked, &source, &plan, &sample, &layouts, &mix, opened.is_mongodb).await.map_err(room)?;
     notes.extend(in_force.missing_in(&asked.candidates));
     notes.extend(sample.notes.clone());
     let mut outcome = Outcome {
@@ -168,16 +168,15 @@ async fn built(
     source: &Source,
     plan: &Plan,
     sample: &Sample,
-    candidates: &[Candidate],
-    stores: &[Store],
+    layouts: &[(&Candidate, &Store)],
     mix: &Mix,
     is_mongodb: bool,
 ) -> document::Result<Vec<Row>> {
     let mut progress = Progress::of("candidates");
     let groups = async |rule: &Rule| measure::groups(source, rule).await;
     let mut all = Vec::new();
-    for (at, (candidate, store)) in candidates.iter().zip(stores).enumerate() {
-        progress.show(at as u64, candidates.len() as u64, &[format!("building {}", candidate.name)]);
+    for (at, (candidate, store)) in layouts.iter().enumerate() {
+        progress.show(at as u64, layouts.len() as u64, &[format!("building {}", candidate.name)]);
         let loaded = measure::loaded(store).await?;
         store.apply(candidate).await.map_err(|error| {
             let said = format!("{} cannot be built of the sample: {}", candidate.name, error.message());
@@ -189,14 +188,13 @@ async fn built(
         all.push(measure::sizes(store, &loaded, candidate, plan, sample, &groups).await?);
     }
     progress.end();
-    let built: Vec<(&Candidate, &Store)> = candidates.iter().zip(stores).collect();
     let pools = Pools::new(plan, &sample.pools);
     let mut progress = Progress::of("rounds");
     let mut show = |done: u64, total: u64| progress.show(done, total, &["the mix".to_owned()]);
-    let speeds = lab::rounds::measure(&built, mix, &pools, asked.seed, asked.time, &mut show).await?;
+    let speeds = lab::rounds::measure(layouts, mix, &pools, asked.seed, asked.time, &mut show).await?;
     progress.end();
-    let is_mongodb = is_mongodb || stores.iter().any(|store| store.is_mongodb);
-    let row = |((candidate, sizes), speed): ((&Candidate, measure::Sizes), lab::rounds::Speed)| Row {
+    let is_mongodb = is_mongodb || layouts.iter().any(|(_, store)| store.is_mongodb);
+    let row = |(((candidate, _), sizes), speed): ((&(&Candidate, &Store), measure::Sizes), lab::rounds::Speed)| Row {
         name: candidate.name.clone(),
         declaration: declared(asked, &candidate.name),
         full: sizes.full(),
@@ -205,7 +203,7 @@ async fn built(
         sizes,
         speed,
     };
-    let rows: Vec<Row> = candidates.iter().zip(all).zip(speeds).map(row).collect();
+    let rows: Vec<Row> = layouts.iter().zip(all).zip(speeds).map(row).collect();
     for (name, timed) in
         rows.iter().flat_map(|row| row.speed.reads.iter().chain(&row.speed.writes).map(|timed| (&row.name, timed)))
     {
