@@ -256,12 +256,14 @@ fn without_a_report_the_data_is_looked_at(at: At) {
     let place = place(at, "adopt-looks");
     place.declare("collections: {}\n");
     // Copies by hand, most of them right.
-    let customer = |id: i32| doc! { "_id": 100 + id, "name": format!("name {}", id % 17), "city": format!("city {}", id % 7) };
-    place.must(doc! { "delete": "orders", "deletes": [{ "q": {}, "limit": 0 }] });
+    let customer = |id: i32| doc! { "_id": format!("c{:04}", id * 7919 % 9973), "name": format!("name {}", id % 17), "city": format!("city {}", id % 7) };
+    for collection in ["orders", "customers"] {
+        place.must(doc! { "delete": collection, "deletes": [{ "q": {}, "limit": 0 }] });
+    }
     place.must(doc! { "insert": "customers", "documents": (0..60).map(customer).collect::<Vec<_>>() });
     let order = |id: i32| {
         let name = if id % 40 == 0 { "old name".to_owned() } else { format!("name {}", id % 60 % 17) };
-        doc! { "_id": id, "customerId": 100 + id % 60, "customer": { "name": name } }
+        doc! { "_id": id, "customerId": format!("c{:04}", id % 60 * 7919 % 9973), "customer": { "name": name } }
     };
     place.must(doc! { "insert": "orders", "documents": (1..=400).map(order).collect::<Vec<_>>() });
     let before = state(&place);
