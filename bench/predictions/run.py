@@ -116,9 +116,10 @@ class Run:
         self.pleach("audit", "--server", self.uri, "--declare", "candidate.yaml")
         if not self.asked.upstream:
             # What was overwritten goes: the prediction is of a store that has been compacted.
-            for name in self.client[self.ruled].list_collection_names(filter={"type": "collection"}):
-                # A collection that is stored in another form has nothing under its own name.
-                self.client[self.ruled].command("compact", name, check=False)
+            for name in (self.plain, self.ruled):
+                for collection in self.client[name].list_collection_names(filter={"type": "collection"}):
+                    # A collection that is stored in another form has nothing under its own name.
+                    self.client[name].command("compact", collection, check=False)
         return json.loads(self.pleach("lab", "--verify", *self.place(), "--declare", "candidate.yaml", "--json"))["verify"]
 
     def ratio(self):

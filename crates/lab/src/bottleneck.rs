@@ -13,13 +13,13 @@ pub enum Bottleneck {
     Indexes,
 }
 
-/// From this share of the documents' compressed bytes on, indexes take the greater part of what memory is for.
+/// From this share of the documents' bytes on, indexes are what memory is for.
 const NEAR: f64 = 0.75;
 
 impl Bottleneck {
     pub fn of(full: Bytes, memory: f64) -> Bottleneck {
         let fits = full.data + full.indexes <= memory;
-        let near = full.disk > 0.0 && full.indexes >= NEAR * full.disk;
+        let near = full.indexes >= NEAR * full.data;
         match () {
             () if fits => Bottleneck::Cpu,
             () if full.indexes > memory || near => Bottleneck::Indexes,
@@ -68,14 +68,18 @@ impl Moves<'_> {
 
 fn sentence(name: &str, bytes: Bytes, memory: f64, before: Option<Bottleneck>) -> String {
     let now = Bottleneck::of(bytes, memory);
-    let share = 100.0 * bytes.indexes / bytes.disk.max(1.0);
+    let share = 100.0 * bytes.indexes / bytes.data.max(1.0);
+    let is_larger = bytes.indexes > memory;
     let (data, indexes, memory) = (shown(bytes.data), shown(bytes.indexes), shown(memory));
     let why = match now {
         Bottleneck::Cpu => format!("data ({data}) and indexes ({indexes}) fit into {memory}"),
         Bottleneck::Data => format!("indexes ({indexes}) leave too little of {memory} for the data ({data})"),
-        Bottleneck::Indexes => format!(
-            "index bytes ({indexes}) are {share:.0} % of the data's on disk and compete with data ({data}) for {memory}"
-        ),
+        Bottleneck::Indexes if is_larger => {
+            format!("indexes ({indexes}) alone do not fit into {memory}, and there is the data ({data}) too")
+        }
+        Bottleneck::Indexes => {
+            format!("indexes ({indexes}) are {share:.0} % of the data ({data}) and compete with it for {memory}")
+        }
     };
     let where_to = match (now, before) {
         (now, Some(before)) if now == before => format!("stays at {}", words(now)),
@@ -123,13 +127,15 @@ mod tests {
         assert_eq!((moves.before(), moves.after()), (Bottleneck::Data, Bottleneck::Data));
         assert!(moves.because().contains("in V6R0 the bottleneck moves to the index"), "{}", moves.because());
         assert!(moves.because().contains("in V6R1 the bottleneck stays at the data"), "{}", moves.because());
+        let near = Bottleneck::of(gigabytes(1.2, 1.0, 0.3), memory);
+        assert_eq!(near, Bottleneck::Indexes, "an index as large as what it leads to");
         let roomy = Moves { memory: 100.0 * memory, layouts: vec![("V5R3", array)] };
         assert_eq!(roomy.before(), Bottleneck::Cpu);
     }
 
     #[test]
     fn bytes_are_shown_shortly() {
-        let told: Vec<String> = [12.0, 2_048.0, 1_572_864.0, 5e11].into_iter().map(shown).collect();
-        assert_eq!(told, ["12 B", "2.0 KB", "1.5 MB", "466 GB"]);
+        let texts: Vec<String> = [12.0, 2_048.0, 1_572_864.0, 5e11].into_iter().map(shown).collect();
+        assert_eq!(texts, ["12 B", "2.0 KB", "1.5 MB", "466 GB"]);
     }
 }

@@ -182,14 +182,15 @@ fn edges<'r>(rules: impl Iterator<Item = &'r Rule>, names: &BTreeSet<String>) ->
         let is_scalar = !link.local.each && !foreign.each && link.shared_with(&rule.field) == 0;
         let both = names.contains(&host) && names.contains(&source) && host != source;
         let (local, foreign) = (link.local.path.clone(), foreign.path.clone());
-        (is_scalar && both && !link.create).then(|| match link.refers {
+        let edge = match link.refers {
             Refers::Source => {
                 Edge { parent: host, parent_key: local, child: source, child_key: foreign, needs_all: true }
             }
             Refers::Host => {
                 Edge { parent: source, parent_key: foreign, child: host, child_key: local, needs_all: false }
             }
-        })
+        };
+        (is_scalar && both && !link.create).then_some(edge)
     };
     rules.filter_map(edge).collect()
 }

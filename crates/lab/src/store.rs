@@ -6,7 +6,6 @@ use bson::{Bson, Document, doc};
 use document::{Doc, DocWriter, Error, Result, Value};
 use patterns::declare::Declaration;
 use patterns::rule::Rule;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,16 +40,6 @@ impl Candidate {
     pub fn canonical(&self, db: &str) -> serde_json::Value {
         self.declaration(db)
             .map_or(serde_json::Value::Null, |declaration| Bson::Document(declaration).into_relaxed_extjson())
-    }
-
-    /// Takes in the rules that stay in force beside its own.
-    pub fn join(&mut self, in_force: &[Arc<Rule>]) {
-        let own: BTreeSet<String> =
-            self.rules.iter().flat_map(|rule| rule.namespaces()).map(ToString::to_string).collect();
-        let is_new = |rule: &&Arc<Rule>| self.rules.iter().all(|other| other.name != rule.name);
-        let touches = |rule: &&Arc<Rule>| rule.namespaces().iter().any(|ns| own.contains(&ns.to_string()));
-        let more: Vec<Arc<Rule>> = in_force.iter().filter(is_new).filter(touches).cloned().collect();
-        self.rules.extend(more);
     }
 
     /// All its rules as one declaration for a database. A migration of versions does not wait for its hours: it is measured done.

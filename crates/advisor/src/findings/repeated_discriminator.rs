@@ -1,9 +1,12 @@
 //! Elements of an array that each repeat a bounded discriminator, such as the day: as names of fields the discriminators cost less.
 
+mod rule;
+
 use super::Symptom;
 use crate::declare::{self, word};
 use crate::report::{Against, Finding, Severity, grouped};
 use crate::shape::PathFacts;
+use crate::statistics::Statistics;
 use crate::survey::{Collection, Survey};
 use crate::values::{at, count, figures, hash, ids, measure, share};
 use document::{Array, Doc, Value};
@@ -42,6 +45,7 @@ async fn find<'a>(survey: &'a Survey<'a>) -> document::Result<Vec<Finding>> {
             all.extend(of_array(survey, collection, facts));
         }
     }
+    all.extend(rule::of_rules(survey).await);
     Ok(all)
 }
 
@@ -195,17 +199,16 @@ fn of_array(survey: &Survey<'_>, collection: &Collection, facts: &PathFacts) -> 
     } else {
         finding.declaration = declaration(survey, collection, facts, &slots);
     }
-    let index_share = share(collection.statistics.index_bytes, collection.statistics.bytes);
-    if collection.statistics.bytes > SMALL && index_share >= INDEX_SHARE {
-        let figures = figures([
-            ("index_bytes", count(collection.statistics.index_bytes)),
-            ("data_bytes", count(collection.statistics.bytes)),
-        ]);
-        let reason =
-            "the index is nearly as large as the data: the bottleneck would move there, so larger buckets help more";
-        against.push(Against::new(reason, figures).outweighing());
-    }
+    against.extend(index_is_large(&collection.statistics));
     Some(finding.weighed(against))
+}
+
+fn index_is_large(statistics: &Statistics) -> Option<Against> {
+    let index_share = share(statistics.index_bytes, statistics.bytes);
+    let figures = figures([("index_bytes", count(statistics.index_bytes)), ("data_bytes", count(statistics.bytes))]);
+    let reason =
+        "the index is nearly as large as the data: the bottleneck would move there, so larger buckets help more";
+    (statistics.bytes > SMALL && index_share >= INDEX_SHARE).then(|| Against::new(reason, figures).outweighing())
 }
 
 /// The documents are buckets that somebody made by hand: what is declared is the collection of the events that they hold. Its

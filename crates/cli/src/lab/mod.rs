@@ -1,5 +1,8 @@
 //! What `pleach lab` does beside measuring: opens the data to read, makes scratch stores and takes them away, prints.
 
+mod calibrate;
+mod in_force;
+mod mix;
 mod run;
 mod scratch;
 mod shown;

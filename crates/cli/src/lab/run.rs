@@ -1,15 +1,16 @@
 //! One run: sample, build every candidate, measure, and keep what was found in the ledger.
 
+use super::calibrate::calibrate;
+use super::in_force::InForce;
+use super::mix::mix;
 use super::scratch::{self, Scratch};
 use super::shown;
 use super::source::Opened;
 use crate::options::TargetOptions;
 use crate::progress::Progress;
 use crate::report::{self, Code, Failure, Verdict};
-use lab::bottleneck;
 use lab::ledger::Ledger;
-use lab::line::Rows;
-use lab::measure::{self, Bytes};
+use lab::measure;
 use lab::mix::{Mix, Pools};
 use lab::outcome::{Outcome, Row};
 use lab::plan::Plan;
@@ -111,8 +112,8 @@ async fn measured(asked: &Asked<'_>, opened: &Opened, scratches: &mut Vec<Scratc
         Some(_) => Traffic::default(),
         None => traffic::of(&opened.line, &asked.database).await,
     };
-    let in_force = rules_in_force(&source).await;
-    let candidates = with_rules_in_force(&asked.candidates, &in_force);
+    let in_force = InForce::of(&source, &asked.candidates).await;
+    let candidates = in_force.completed(&asked.candidates);
     let rules: Vec<Arc<Rule>> = candidates.iter().flat_map(|candidate| candidate.rules.iter().cloned()).collect();
     let plan = Plan::of(rules.iter().map(|rule| &**rule));
     if plan.members.is_empty() {
@@ -135,8 +136,9 @@ async fn measured(asked: &Asked<'_>, opened: &Opened, scratches: &mut Vec<Scratc
     let sample = sample::take(&source, &plan, asked.amount, asked.seed, &stores, &mut show).await.map_err(room)?;
     progress.end();
     let (mix, mut notes) = mix(asked, &traffic, &candidates, &plan);
-    let rows =
-        built(asked, &source, &plan, &sample, &candidates, &stores, &mix, opened.is_mongodb).await.map_err(room)?;
+    let layouts: Vec<(&Candidate, &Store)> = candidates.iter().zip(&stores).collect();
+    let rows = built(asked, &source, &plan, &sample, &layouts, &mix, opened.is_mongodb).await.map_err(room)?;
+    notes.extend(in_force.missing_in(&asked.candidates));
     notes.extend(sample.notes.clone());
     let mut outcome = Outcome {
         database: asked.database.clone(),
@@ -149,7 +151,7 @@ async fn measured(asked: &Asked<'_>, opened: &Opened, scratches: &mut Vec<Scratc
         notes,
     };
     if opened.is_mongodb && asked.scratch.is_none() {
-        calibrate(&mut outcome, opened, &plan, in_force.is_empty()).await;
+        calibrate(&mut outcome, opened, &plan, in_force.is_none()).await;
     }
     if opened.is_mongodb && !sample.is_snapshot {
         outcome.notes.push(
@@ -160,62 +162,21 @@ async fn measured(asked: &Asked<'_>, opened: &Opened, scratches: &mut Vec<Scratc
     Ok(outcome)
 }
 
-/// The rules that are in force stay so beside those of a candidate; `now` has them alone.
-fn with_rules_in_force(asked: &[Candidate], in_force: &[Arc<Rule>]) -> Vec<Candidate> {
-    let rules = asked.iter().flat_map(|candidate| candidate.rules.clone()).collect();
-    let mut all = Candidate { name: String::new(), rules };
-    all.join(in_force);
-    let is_near = |rule: &&Arc<Rule>| all.rules.iter().any(|other| other.name == rule.name);
-    let near: Vec<Arc<Rule>> = in_force.iter().filter(is_near).cloned().collect();
-    let mut candidates = asked.to_vec();
-    for candidate in &mut candidates {
-        match candidate.rules.is_empty() {
-            true => candidate.rules.clone_from(&near),
-            false => candidate.join(&near),
-        }
-    }
-    candidates
-}
-
-/// The mix that was given, that of the traffic, or one read per pattern and one write per source; and where it comes from.
-fn mix(asked: &Asked<'_>, traffic: &Traffic, candidates: &[Candidate], plan: &Plan) -> (Mix, Vec<String>) {
-    if let Some(mix) = &asked.mix {
-        return (mix.clone(), Vec::new());
-    }
-    let rules = || candidates.iter().flat_map(|candidate| candidate.rules.iter().map(|rule| &**rule));
-    let collections: Vec<&str> = plan.members.iter().map(|member| &*member.name).collect();
-    match lab::mix::of_traffic(&asked.database, traffic, rules(), &collections) {
-        Some((mix, left)) => {
-            let mut notes = vec![format!("the mix is that of the traffic in {}", traffic.source)];
-            if !left.is_empty() {
-                notes.push(format!("not in the mix, since it cannot be repeated or is seldom: {}", left.join("; ")));
-            }
-            (mix, notes)
-        }
-        None => {
-            let note =
-                "the mix is one read per pattern and one write per source: no traffic is known (--mix names another)";
-            (lab::mix::of_rules(rules()), vec![note.to_owned()])
-        }
-    }
-}
-
 /// Builds every candidate, measures what it takes, then all of them in turns.
 async fn built(
     asked: &Asked<'_>,
     source: &Source,
     plan: &Plan,
     sample: &Sample,
-    candidates: &[Candidate],
-    stores: &[Store],
+    layouts: &[(&Candidate, &Store)],
     mix: &Mix,
     is_mongodb: bool,
 ) -> document::Result<Vec<Row>> {
     let mut progress = Progress::of("candidates");
     let groups = async |rule: &Rule| measure::groups(source, rule).await;
     let mut all = Vec::new();
-    for (at, (candidate, store)) in candidates.iter().zip(stores).enumerate() {
-        progress.show(at as u64, candidates.len() as u64, &[format!("building {}", candidate.name)]);
+    for (at, (candidate, store)) in layouts.iter().enumerate() {
+        progress.show(at as u64, layouts.len() as u64, &[format!("building {}", candidate.name)]);
         let loaded = measure::loaded(store).await?;
         store.apply(candidate).await.map_err(|error| {
             let said = format!("{} cannot be built of the sample: {}", candidate.name, error.message());
@@ -227,14 +188,13 @@ async fn built(
         all.push(measure::sizes(store, &loaded, candidate, plan, sample, &groups).await?);
     }
     progress.end();
-    let built: Vec<(&Candidate, &Store)> = candidates.iter().zip(stores).collect();
     let pools = Pools::new(plan, &sample.pools);
     let mut progress = Progress::of("rounds");
     let mut show = |done: u64, total: u64| progress.show(done, total, &["the mix".to_owned()]);
-    let speeds = lab::rounds::measure(&built, mix, &pools, asked.seed, asked.time, &mut show).await?;
+    let speeds = lab::rounds::measure(layouts, mix, &pools, asked.seed, asked.time, &mut show).await?;
     progress.end();
-    let is_mongodb = is_mongodb || stores.iter().any(|store| store.is_mongodb);
-    let row = |((candidate, sizes), speed): ((&Candidate, measure::Sizes), lab::rounds::Speed)| Row {
+    let is_mongodb = is_mongodb || layouts.iter().any(|(_, store)| store.is_mongodb);
+    let row = |(((candidate, _), sizes), speed): ((&(&Candidate, &Store), measure::Sizes), lab::rounds::Speed)| Row {
         name: candidate.name.clone(),
         declaration: declared(asked, &candidate.name),
         full: sizes.full(),
@@ -243,7 +203,7 @@ async fn built(
         sizes,
         speed,
     };
-    let rows: Vec<Row> = candidates.iter().zip(all).zip(speeds).map(row).collect();
+    let rows: Vec<Row> = layouts.iter().zip(all).zip(speeds).map(row).collect();
     for (name, timed) in
         rows.iter().flat_map(|row| row.speed.reads.iter().chain(&row.speed.writes).map(|timed| (&row.name, timed)))
     {
@@ -258,48 +218,6 @@ async fn built(
 fn declared(asked: &Asked<'_>, name: &str) -> serde_json::Value {
     let candidate = asked.candidates.iter().find(|candidate| candidate.name == name);
     candidate.map_or(serde_json::Value::Null, |candidate| candidate.canonical(&asked.database))
-}
-
-/// The rules that the data has now.
-async fn rules_in_force(source: &Source) -> Vec<Arc<Rule>> {
-    let mut rules = Vec::new();
-    // Whoever may not read the catalog is answered as if there were none.
-    let Ok(mut rows) = Rows::find(&source.line, &source.db, "pleach.catalog", bson::doc! {}).await else {
-        return rules;
-    };
-    while let Ok(Some(row)) = rows.next().await {
-        if let Some(document::Value::Document(declaration)) = row.get("declaration") {
-            rules.extend(patterns::declare::from_catalog(&declaration).ok().map(Arc::new));
-        }
-    }
-    rules
-}
-
-/// Index and disk bytes of the embedded store as a MongoDB would have them: by what the same figures of today are there.
-async fn calibrate(outcome: &mut Outcome, opened: &Opened, plan: &Plan, is_plain: bool) {
-    let mut real = Bytes::default();
-    for member in &plan.members {
-        let Ok(found) = measure::statistics(&opened.stored, &outcome.database, &member.name).await else {
-            continue;
-        };
-        real.indexes += found.bytes.indexes;
-        real.disk += found.bytes.disk;
-    }
-    let now = outcome.rows.iter().find(|row| row.name == "now").map(|row| row.full);
-    let Some(now) = now.filter(|now| is_plain && now.indexes > 0.0 && now.disk > 0.0 && real.disk > 0.0) else {
-        outcome.notes.push("bytes of indexes and on disk are those of the embedded store: with --declare now as well they are scaled by what the MongoDB has today, with --scratch mongodb://… they are measured".to_owned());
-        return;
-    };
-    let (indexes, disk) = (real.indexes / now.indexes, real.disk / now.disk);
-    for row in &mut outcome.rows {
-        row.full.indexes *= indexes;
-        row.full.disk *= disk;
-    }
-    outcome.notes.push(format!(
-        "bytes of indexes and on disk are estimates: those of the embedded store, scaled by what this MongoDB has today ({} and {}); --scratch mongodb://… measures them",
-        bottleneck::shown(real.indexes),
-        bottleneck::shown(real.disk)
-    ));
 }
 
 /// What to do about a disk that is full, if that is what it is.

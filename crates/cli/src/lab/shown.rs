@@ -133,13 +133,14 @@ fn rows_of(entry: &Value) -> Vec<Vec<String>> {
     if let Some(candidates) = entry["candidates"].as_array() {
         let row = |candidate: &Value| {
             let full = &candidate["full_size"];
+            let part = |name: &str| full.pointer(name).map(bytes).unwrap_or_default();
             let error = full["error"].as_f64().unwrap_or_default() * 100.0;
             vec![
                 when.clone(),
                 database.clone(),
                 text(&candidate["name"]),
-                bytes(&full["bytes"]["data"]),
-                bytes(&full["bytes"]["indexes"]),
+                part("/bytes/data"),
+                part("/bytes/indexes"),
                 format!("predicted ±{error:.1} %"),
             ]
         };

@@ -46,6 +46,11 @@ pub(crate) fn verify(
         .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
     let compared = runtime.block_on(async {
         let opened = Opened::open(target).await?;
+        if !opened.is_mongodb {
+            report::note(
+                "note: an embedded store has on disk what was overwritten too, until its collections are compacted",
+            );
+        }
         let mut all = Vec::new();
         for prediction in &predictions {
             match compared(&opened, database, prediction).await {

@@ -115,8 +115,11 @@ fn run(lab: &Lab) -> Result<Verdict, Failure> {
     }
     let mix = lab.mix.as_deref().map(mix).transpose()?;
     // A dump is loaded once all else is known to be right, and removed at the end.
-    let loaded =
-        lab.dump.as_ref().map(|folder| dump::load(folder, &[database.clone()], &Cancel::default())).transpose()?;
+    let loaded = lab
+        .dump
+        .as_ref()
+        .map(|folder| dump::load(folder, std::slice::from_ref(&database), &Cancel::default()))
+        .transpose()?;
     let target = loaded.as_ref().map_or_else(|| lab.target.clone(), |loaded| TargetOptions::of_folder(loaded.path()));
     let asked = Asked {
         target: &target,

@@ -16,6 +16,7 @@ at_each_door!(
     what_apply_would_refuse_is_said_before_anybody_is_asked,
     what_cannot_be_meant_is_said,
     a_rule_that_is_there_is_changed_only_if_asked,
+    without_a_report_the_data_is_looked_at,
 );
 
 /// A declaration as its owner writes it: nothing of it is in force yet.
@@ -249,6 +250,48 @@ fn a_rule_that_is_there_is_changed_only_if_asked(at: At) {
         all.iter().find(|size| size["collection"] == "events_buckets").unwrap()["bytes"].as_i64().unwrap()
     };
     assert!(bytes("after") < bytes("before"), "{told:#}");
+}
+
+fn without_a_report_the_data_is_looked_at(at: At) {
+    let place = place(at, "adopt-looks");
+    place.declare("collections: {}\n");
+    // Copies by hand, most of them right.
+    let customer = |id: i32| doc! { "_id": format!("c{:04}", id * 7919 % 9973), "name": format!("name {}", id % 17), "city": format!("city {}", id % 7) };
+    for collection in ["orders", "customers"] {
+        place.must(doc! { "delete": collection, "deletes": [{ "q": {}, "limit": 0 }] });
+    }
+    place.must(doc! { "insert": "customers", "documents": (0..60).map(customer).collect::<Vec<_>>() });
+    let order = |id: i32| {
+        let name = if id % 40 == 0 { "old name".to_owned() } else { format!("name {}", id % 60 % 17) };
+        doc! { "_id": id, "customerId": format!("c{:04}", id % 60 * 7919 % 9973), "customer": { "name": name } }
+    };
+    place.must(doc! { "insert": "orders", "documents": (1..=400).map(order).collect::<Vec<_>>() });
+    let before = state(&place);
+    let which = ["adopt", "--db", &place.db, "--finding", "copy_by_hand"];
+    let output = place.run(&which);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    for part in ["copy_by_hand", "customer: {", "nobody could be asked"] {
+        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+    }
+    assert_eq!(state(&place), before);
+    let output = place.run(&[&which[..], &["--yes", "--overwrite"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(file(&place).contains("extended_reference") && !format!("{:?}", place.all("orders")).contains("old name"));
+}
+
+/// Ctrl-D, and an input that is no terminal.
+#[test]
+fn the_end_of_the_input_is_no_answer() {
+    let place = place(At::Embedded, "adopt-end");
+    let before = state(&place);
+    let output = at_terminal(&place, "\u{4}");
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(state(&place), before);
+    let mut command = place.shop.command(&["adopt", "--from", "advise.json", "--data", "data"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"y\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), state(&place)), (Some(2), before), "{}", said(&output));
 }
 
 /// The rules of that server are switched off: it plans, and applies nothing.

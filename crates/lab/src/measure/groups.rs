@@ -22,5 +22,5 @@ pub async fn groups(source: &Source, rule: &Rule) -> Result<f64> {
         doc! { "aggregate": &*link.source.collection, "pipeline": pipeline, "allowDiskUse": true, "cursor": {} };
     let mut rows = source.rows(command).await?;
     let found = rows.next().await?;
-    Ok(found.map_or(Ok(Document::new()), |row| Document::try_from(&row)).map(|row| line::number(&row, "n"))?)
+    found.map_or(Ok(0.0), |row| Ok(line::number(&Document::try_from(&row)?, "n")))
 }

@@ -49,7 +49,7 @@ pub fn of_traffic<'r>(
         return None;
     }
     for (operations, most) in [(&mut mix.reads, READS), (&mut mix.writes, WRITES)] {
-        operations.sort_by(|one, other| other.weight.total_cmp(&one.weight));
+        operations.sort_by(|one, other| other.weight.total_cmp(&one.weight).then_with(|| one.name.cmp(&other.name)));
         left.extend(operations.drain(most.min(operations.len())..).map(|operation| operation.name));
     }
     // Data that was only loaded is to be read one day.

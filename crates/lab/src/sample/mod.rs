@@ -66,6 +66,9 @@ pub struct Taken {
     pub weight: f64,
 }
 
+/// A collection's place in the plan, and the paths of a key of it.
+pub type Field = (usize, Vec<String>);
+
 /// What was taken, and what is known of the whole.
 #[derive(Debug, Default)]
 pub struct Sample {
@@ -73,9 +76,9 @@ pub struct Sample {
     pub families: HashMap<usize, Vec<Stratum>>,
     pub units: Vec<Taken>,
     /// Which unit the documents of a collection belong to, by the fields that others refer to them by.
-    pub belongs: HashMap<(usize, Vec<String>), HashMap<Vec<u8>, (Value<'static>, u32)>>,
+    pub belongs: HashMap<Field, HashMap<Vec<u8>, (Value<'static>, u32)>>,
     /// The units again, by keys in lower case, as hex digits come back from a store.
-    pub lowered: HashMap<(usize, Vec<String>), HashMap<Vec<u8>, u32>>,
+    pub lowered: HashMap<Field, HashMap<Vec<u8>, u32>>,
     pub documents: u64,
     /// How many documents the whole has.
     pub of: u64,
