@@ -73,6 +73,12 @@ fn conditions_of_older_clients_see_all_items(at: At) {
             let reply = older.must(doc! { "distinct": "users", "key": "phone", "query": filter.clone() });
             assert_eq!(reply.get_array("values").unwrap().len(), expected.len(), "distinct of {filter}");
         }
+        let stages = vec![
+            doc! { "$match": { array: 4, "phone": "1", "$expr": { "$eq": ["$phone", "$$wanted"] } } },
+            doc! { "$project": { "wanted": "$$wanted" } },
+        ];
+        let with_let = doc! { "aggregate": "users", "pipeline": stages, "cursor": {}, "let": { "wanted": "1" } };
+        assert_eq!(older.rows(with_let), [doc! { "_id": 1, "wanted": "1" }]);
         let by_mail = doc! { "find": "users", "filter": { array: 1 }, "sort": { "mail": 1 } };
         assert_eq!(ids(&older.rows(by_mail)), [2, 1]);
         // What no condition names is not deleted, and what one names is.

@@ -12,8 +12,7 @@ use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::filter::Filter;
 use document::op::{Context, Namespace, ReadOp};
 use document::pipeline::Pipeline;
-use document::pipeline::expr::Names;
-use document::{Array, Code, Error, Result, Value};
+use document::{Array, Result, Value};
 use std::sync::Arc;
 
 /// The rules of the collection of a read, if its filter tests an array that may overflow.
@@ -113,20 +112,16 @@ pub(super) fn taken_apart(op: ReadOp, context: &Context) -> Result<(Filter, Read
         ReadOp::Count(op) => (op.filter.clone(), ReadOp::Count(op)),
         ReadOp::Distinct(op) => (op.filter.clone(), ReadOp::Distinct(op)),
         ReadOp::Aggregate(mut op) => {
-            if context.sent.variables.is_some() {
-                let message = "a pipeline with `let` that tests an outlier array";
-                return Err(Error::new(Code::NotImplemented, format!("{message} is not supported"))
-                    .with_hint("write the values into the pipeline instead"));
-            }
+            let mut names = versioned::variables(context)?;
             let stages = op.pipeline.source.clone().unwrap_or_else(Array::empty);
             let (mut filter, mut taken) = (Filter::all(), 0);
             for stage in stages.iter() {
                 let Value::Document(stage) = stage else { break };
                 let Some(Value::Document(matched)) = stage.get("$match") else { break };
-                filter = filter.and(Filter::parse(&matched, &mut Names::new())?);
+                filter = filter.and(Filter::parse(&matched, &mut names)?);
                 taken += 1;
             }
-            op.pipeline = Pipeline::parse(&stages.iter().skip(taken).collect(), &mut Names::new())?;
+            op.pipeline = Pipeline::parse(&stages.iter().skip(taken).collect(), &mut names)?;
             (filter, ReadOp::Aggregate(op))
         }
     })

@@ -39,9 +39,10 @@ pub(crate) struct Migrations(Mutex<HashMap<Arc<str>, Migration>>);
 /// How one of them goes.
 #[derive(Default)]
 struct Migration {
-    /// When it began, and how many documents it has brought up since.
+    /// When it began, and how many documents it has brought up since: anew after it had nothing to do.
     began: Option<Instant>,
     done: u64,
+    is_resting: bool,
     /// Documents that cannot be brought up, with the reason.
     stuck: HashMap<Vec<u8>, (Value<'static>, String)>,
     next: NextDocuments,
@@ -111,9 +112,10 @@ async fn round(life: &Life, entry: &CatalogRule, lens: &Arc<Lens>) -> Result<Opt
     let outcome = part(&**life.patterned.inner(), &context, &entry.rule.host, lens, filter, most, &mut next).await?;
     life.migrations.put_next(&entry.rule.name, next);
     if outcome.found == 0 {
+        life.migrations.rest(&entry.rule.name);
         return Ok(None);
     }
-    life.migrations.note(&entry.rule.name, outcome.done, outcome.stuck);
+    life.migrations.note(&entry.rule.name, began, outcome.done, outcome.stuck);
     Ok(Some(share(&lens.migrate, outcome.found).saturating_sub(began.elapsed())))
 }
 
@@ -229,10 +231,19 @@ impl Migrations {
         self.0.lock().entry(rule.clone()).or_default().next = next;
     }
 
-    fn note(&self, rule: &Arc<str>, done: u64, stuck: Vec<(Value<'static>, String)>) {
+    /// Nothing is left to do for now: how long that lasts says nothing of how fast the work is.
+    fn rest(&self, rule: &Arc<str>) {
+        self.0.lock().entry(rule.clone()).or_default().is_resting = true;
+    }
+
+    /// A part of the work that began then.
+    fn note(&self, rule: &Arc<str>, began: Instant, done: u64, stuck: Vec<(Value<'static>, String)>) {
         let mut all = self.0.lock();
         let own = all.entry(rule.clone()).or_default();
-        own.began.get_or_insert_with(Instant::now);
+        if std::mem::take(&mut own.is_resting) || own.began.is_none() {
+            own.began = Some(began);
+            own.done = 0;
+        }
         own.done += done;
         for (id, reason) in stuck {
             let mut name = Vec::new();
@@ -295,6 +306,20 @@ mod tests {
         ] {
             assert_eq!(open(hours, hour), expected, "{hours:?} {hour}");
         }
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_work_and_not_of_the_rest() {
+        let (migrations, rule): (Migrations, Arc<str>) = (Migrations::default(), "users.versions".into());
+        assert_eq!(migrations.rate(&rule), None);
+        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
+        let is_about = |expected: f64| (migrations.rate(&rule).unwrap() / expected - 1.0).abs() < 0.1;
+        migrations.note(&rule, ago(100), 500, Vec::new());
+        migrations.note(&rule, ago(50), 500, Vec::new());
+        assert!(is_about(10.0), "{:?}", migrations.rate(&rule));
+        migrations.rest(&rule);
+        migrations.note(&rule, ago(10), 500, Vec::new());
+        assert!(is_about(50.0), "{:?}", migrations.rate(&rule));
     }
 
     #[tokio::test]

@@ -83,7 +83,8 @@ fn own_name(path: &str, arrays: &[ArrayName]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::lens::steps::{Nest, Pipelines, Rename, Wrap};
+    use crate::mql::call;
+    use crate::rule::lens::steps::{Nest, Pipelines, Rename, Wrap, stages_of};
     use crate::rule::lens::{Migrate, VersionStep, VersionSteps};
     use bson::doc;
     use document::Env;
@@ -105,7 +106,8 @@ mod tests {
         }
         assert_eq!(twice.name_at(1, "other").as_deref(), Some("other"));
         let nest = Nest { from: Path::new("b"), into: Path::new("b.in"), with: Vec::new() };
-        let own = Pipelines { up: Vec::new(), down: Vec::new() };
+        let stages = stages_of(&[call("$unset", Value::from("a"))].into_iter().collect());
+        let own = Pipelines { up: stages.clone(), down: stages };
         let others: [Arc<dyn VersionStep>; 4] =
             [Arc::new(Wrap { path: Path::new("a") }), Arc::new(nest), Arc::new(own), rename("old.a", "a")];
         for other in others {
