@@ -32,6 +32,11 @@ fn children_without_a_key_are_counted(at: At) {
     ];
     door.must(doc! { "insert": "sales", "documents": without });
     door.must(doc! { "insert": "sales", "documents": [{ "_id": 5, "at": date, "amount": 7 }] });
+    let notes = findings(&door, rules.clone());
+    let counted = |(severity, text): &&(String, String)| {
+        severity == "note" && text.starts_with("4 documents of sales have no key")
+    };
+    assert_eq!(notes.iter().filter(counted).count(), 2, "{notes:?}");
     let declaration = doc! { "database": &door.db, "collections": rules.clone() };
     let plan = door.must(doc! { "pleach": "plan", "declaration": declaration }).to_string();
     assert!(plan.contains("4 documents of sales have no key and count nowhere"), "{plan}");

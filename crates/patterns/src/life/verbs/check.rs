@@ -1,13 +1,16 @@
-//! `check`: what is wrong with a declaration; looks at no data then. With `infer: <collection>`: a declaration of the kinds that the
-//! documents of the collection have.
+//! `check`: what is wrong with a declaration. Of the data it says one thing, to who may read it: how many documents would count nowhere,
+//! because `by` gives them no key. With `infer: <collection>`: a declaration of the kinds that the documents of the collection have.
 
-use crate::declare::{Checked, Finding};
+use crate::declare::{Checked, Finding, Severity};
 use crate::execute::access::Access;
+use crate::execute::rights::Rights;
+use crate::life::Life;
 use crate::life::infer::infer;
+use crate::life::unkeyed;
 use crate::life::verbs::privileges::{RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
-use document::op::Namespace;
+use document::op::{Context, Namespace};
 use document::{ArrayWriter, Doc, DocWriter, Error, Result, Value};
 
 pub(super) const VERB: Verb = Verb {
@@ -19,7 +22,7 @@ pub(super) const VERB: Verb = Verb {
     run: |call| Box::pin(run(call)),
 };
 
-/// Of the collection that kinds are inferred from.
+/// Of the collection that kinds are inferred from. Documents without a key are counted in those collections that the client may read.
 const PRIVILEGES: RequiredPrivileges = RequiredPrivileges(&[privilege(Resource::RuleCollections, &["find"])]);
 
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
@@ -38,7 +41,33 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         let mut at = Access { backend: &*call.life.backend, session: &mut session, context: &context };
         return infer(&mut at, &ns).await;
     }
-    Ok(findings(&call.request.checked()?))
+    let mut checked = call.request.checked()?;
+    checked.findings.extend(unkeyed_documents(call.life, call.context, &call.rights, &checked).await?);
+    Ok(findings(&checked))
+}
+
+/// The documents that are there and would count nowhere (SEMANTICS R35).
+async fn unkeyed_documents(life: &Life, context: &Context, rights: &Rights, checked: &Checked) -> Result<Vec<Finding>> {
+    let mut notes = Vec::new();
+    let mut session = Session::default();
+    let mut at = Access { backend: &*life.backend, session: &mut session, context };
+    for rule in checked.declaration.iter().flat_map(|declaration| &declaration.rules) {
+        let Some(link) = rule.link() else { continue };
+        if PRIVILEGES.need(rights, Resource::RuleCollections, &link.source).is_err() {
+            continue;
+        }
+        let counted = unkeyed::count(&mut at, rule).await?;
+        notes.extend(counted.and_then(|unkeyed| unkeyed.text(link)).map(|message| Finding {
+            severity: Severity::Note,
+            rule: Some(rule.name.clone()),
+            file: None,
+            spot: None,
+            field: format!("collections.{}.{}.{}.by", rule.host.collection, rule.pattern, rule.field),
+            message,
+            hint: None,
+        }));
+    }
+    Ok(notes)
 }
 
 /// `{ findings: [ { severity, rule, file, line, column, field, message, hint } ] }`.
