@@ -143,6 +143,13 @@ fn against(survey: &Survey<'_>, collection: &Collection, series: &Series, days: 
                 .outweighing(),
         );
     }
+    if series.top_level(collection).is_none() {
+        let reason = format!(
+            "a bucket takes fields of the first level only: put `{}` and `{}` there",
+            series.field, series.time
+        );
+        all.push(Against::new(reason, figures([])));
+    }
     if !is_slots {
         let reason = "on MongoDB itself its own time series are better where readings are never changed and nobody has to read what is stored";
         all.push(Against::new(reason, figures([])));
@@ -158,9 +165,10 @@ fn declaration(
     every: &str,
 ) -> Option<String> {
     let into = survey.free_name(&format!("{}_buckets", collection.name()));
-    let by = match series.hex {
-        true => format!("[{{ field: {}, as: hex }}]", word(&series.field)),
-        false => format!("[{}]", word(&series.field)),
+    let field = series.top_level(collection)?;
+    let by = match series.hex && field == series.field {
+        true => format!("[{{ field: {}, as: hex }}]", word(field)),
+        false => format!("[{}]", word(field)),
     };
     let mut lines = vec![
         format!("into: {}", word(&into)),

@@ -151,6 +151,24 @@ fn of_field(collection: &Collection, time: &str, facts: &PathFacts) -> Option<Se
 }
 
 impl Series {
+    /// The field of the first level by which a bucket can tell the series apart: the document around the field, if it is the same in all
+    /// documents of a series. Nothing if there is none.
+    pub(super) fn top_level(&self, collection: &Collection) -> Option<&str> {
+        let (top, is_nested) = match self.field.split_once('.') {
+            Some((top, _)) => (top, true),
+            None => (&*self.field, false),
+        };
+        let around: HashSet<u64> = collection
+            .sample
+            .iter()
+            .filter(|_| is_nested)
+            .filter_map(|doc| at(doc, top))
+            .map(|value| hash(&value))
+            .collect();
+        let tells = !is_nested || around.len() as u64 == self.number;
+        (tells && !self.time.contains('.')).then_some(top)
+    }
+
     /// Looks some of the series up, if the sample does not show how dense they are.
     pub(super) async fn made_sure(self, reader: &Reader<'_>, collection: &Collection) -> Result<Series> {
         const LOOKED_UP: usize = 20;
