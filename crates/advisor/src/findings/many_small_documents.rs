@@ -4,6 +4,7 @@ mod series;
 
 use super::Symptom;
 use crate::declare::{self, word};
+use crate::relation::Relation;
 use crate::report::{Against, Finding, Severity};
 use crate::survey::{Collection, Survey};
 use crate::thresholds::{BUCKET_FILL, READING_BYTES, READINGS_A_DAY, SLOTS_A_QUARTER};
@@ -16,7 +17,7 @@ pub(super) const SYMPTOM: Symptom = Symptom {
     pattern: "bucket",
     help: "Millions of tiny documents have a series and a time.",
     looks_at: "A date and a field that tells series apart: over 100 documents per series and day with a median under 1 KB, or over 10 per series and quarter if their numbers can be added up.",
-    reasons_against: "Single readings are updated or looked up by id all the time; a series has few readings in a period; MongoDB's own time series are better where nobody reads what is stored.",
+    reasons_against: "Single readings are updated or looked up by id all the time; other collections refer to them by id; a series has few readings in a period; MongoDB's own time series are better where nobody reads what is stored.",
     find: |survey| Box::pin(find(survey)),
 };
 
@@ -25,6 +26,9 @@ const QUARTER: f64 = 91.0;
 
 /// Fewer documents are no burden.
 const FEWEST: u64 = 1_000;
+
+/// A reference is so sure at least.
+const SURE: f64 = 0.6;
 
 /// Reads and writes of single readings, of all: more are against it.
 const BY_ID: f64 = 0.3;
@@ -143,6 +147,23 @@ fn against(survey: &Survey<'_>, collection: &Collection, series: &Series, days: 
                 .outweighing(),
         );
     }
+    let name = collection.name();
+    let refers = |relation: &&Relation| {
+        relation.to == name && relation.from != name && relation.key == "_id" && relation.confidence > SURE
+    };
+    if let Some(relation) = survey.relations.iter().find(refers) {
+        let figures =
+            figures([("from", Value::string(relation.from.clone())), ("path", Value::string(relation.path.clone()))]);
+        let reason = format!("`{}` refers to single documents by their id: they are no readings", relation.from);
+        all.push(Against::new(reason, figures).outweighing());
+    }
+    if series.top_level(collection).is_none() {
+        let reason = format!(
+            "a bucket takes fields of the first level only: put `{}` and `{}` there",
+            series.field, series.time
+        );
+        all.push(Against::new(reason, figures([])));
+    }
     if !is_slots {
         let reason = "on MongoDB itself its own time series are better where readings are never changed and nobody has to read what is stored";
         all.push(Against::new(reason, figures([])));
@@ -158,9 +179,10 @@ fn declaration(
     every: &str,
 ) -> Option<String> {
     let into = survey.free_name(&format!("{}_buckets", collection.name()));
-    let by = match series.hex {
-        true => format!("[{{ field: {}, as: hex }}]", word(&series.field)),
-        false => format!("[{}]", word(&series.field)),
+    let field = series.top_level(collection)?;
+    let by = match series.hex && field == series.field {
+        true => format!("[{{ field: {}, as: hex }}]", word(field)),
+        false => format!("[{}]", word(field)),
     };
     let mut lines = vec![
         format!("into: {}", word(&into)),

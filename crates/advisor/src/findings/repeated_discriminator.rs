@@ -37,6 +37,8 @@ const INDEX_SHARE: f64 = 0.8;
 const SMALL: u64 = 4 << 20;
 
 const DAY: i64 = 86_400_000;
+/// The longest period of a bucket.
+const YEAR: i64 = 12 * 31 * DAY;
 
 async fn find<'a>(survey: &'a Survey<'a>) -> document::Result<Vec<Finding>> {
     let mut all = Vec::new();
@@ -99,9 +101,11 @@ impl Slots {
         }
         let name = discriminator.name().to_owned();
         let (distinct, longest_span) = once_each(collection, &facts.path, &name, is_date)?;
-        let is_bounded = match is_date {
+        let is_day = |(value, _): &(Value<'static>, u64)| value.as_str().and_then(day_of).is_some();
+        let is_day_text = is_text && discriminator.distinct.counted.iter().all(is_day);
+        let is_bounded = match is_date || is_day_text {
             // Elements of a bucket lie in one period.
-            true => longest_span <= 366 * DAY,
+            true => longest_span <= YEAR,
             false => {
                 // Each document has a good part of all there are: lines of orders have few of many articles.
                 distinct <= MOST_SLOTS
@@ -127,6 +131,9 @@ fn once_each(collection: &Collection, path: &str, name: &str, is_date: bool) -> 
                 }
                 (first, last) = (first.min(*millis), last.max(*millis));
             }
+            if let Some(day) = value.as_str().and_then(day_of) {
+                (first, last) = (first.min(day * DAY), last.max(day * DAY));
+            }
             if !own.insert(hash(&value)) {
                 return None;
             }
@@ -142,6 +149,14 @@ fn values<'a>(items: &'a Array<'_>, name: &'a str) -> impl Iterator<Item = Value
         Value::Document(item) => item.get(name).map(Value::into_owned),
         _ => None,
     })
+}
+
+/// The number of a day that is written as `2025-03-07`; months count 31 days.
+fn day_of(text: &str) -> Option<i64> {
+    let [year, month, day] =
+        text.split('-').map(|part| part.parse().ok()).collect::<Option<Vec<i64>>>()?.try_into().ok()?;
+    let is_day = text.len() == 10 && (1..=12).contains(&month) && (1..=31).contains(&day);
+    is_day.then_some((year * 12 + month) * 31 + day)
 }
 
 /// Short words: `DE`, `EUR`, `mobile`. Sentences and long keys have no bound.

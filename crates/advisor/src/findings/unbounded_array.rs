@@ -25,7 +25,7 @@ const KEEP: u64 = 10;
 /// With fewer reads nothing is said of all.
 const READS: u64 = 20;
 
-/// An array that is cut at a length has it in so many documents.
+/// An array that is cut at a length has it in so many documents, and in as many others it is not there yet.
 const CUT_SHARE: f64 = 0.05;
 
 async fn find<'a>(survey: &'a Survey<'a>) -> document::Result<Vec<Finding>> {
@@ -149,7 +149,8 @@ fn against(
         let reason = "its items have neither a date nor a number by which the first ones could be told";
         all.push(Against::new(reason, figures([])).outweighing());
     }
-    if !grows && array.max < ARRAY_MAX * 10 && array.at_max >= CUT_SHARE && collection.sampled() >= 20 {
+    let is_cut = (CUT_SHARE..1.0 - CUT_SHARE).contains(&array.at_max);
+    if !grows && array.max < ARRAY_MAX * 10 && is_cut && collection.sampled() >= 20 {
         let figures = figures([("max", count(array.max)), ("share_at_max", measure(array.at_max))]);
         all.push(
             Against::new(format!("many arrays have exactly {} items: something bounds them", array.max), figures)

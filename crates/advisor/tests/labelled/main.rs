@@ -22,9 +22,11 @@ async fn precision_and_recall_are_what_is_aimed_at() {
     let mut score = Score::default();
     let all = sets(Making { seed: 1, scale: 1 });
     assert!(all.len() >= 60 && all.iter().map(Set::shown).sum::<usize>() >= 60, "{}", all.len());
+    let mut documents = 0;
     for set in all.into_iter().step_by(EVERY) {
-        judge(set, &Options::default(), &mut score).await;
+        documents += judge(set, &Options::default(), &mut score).await.documents;
     }
+    assert!(documents > 10_000, "{documents}");
     let total = score.total();
     let told = format!("{score}\n{}", score.differences.join("\n"));
     assert!(total.precision() >= AIM && total.recall() >= AIM, "{told}");

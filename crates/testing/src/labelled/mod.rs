@@ -15,6 +15,7 @@ mod outliers;
 mod score;
 mod series;
 mod slots;
+mod variations;
 mod versions;
 mod windows;
 
@@ -141,7 +142,7 @@ impl Label {
 
 /// All sets of a seed.
 pub fn sets(making: Making) -> Vec<Set> {
-    let families: [fn(Making) -> Vec<Set>; 10] = [
+    let families: [fn(Making) -> Vec<Set>; 11] = [
         copies::sets,
         counters::sets,
         windows::sets,
@@ -152,6 +153,7 @@ pub fn sets(making: Making) -> Vec<Set> {
         versions::sets,
         slots::sets,
         clean::sets,
+        variations::sets,
     ];
     let mut all: Vec<Set> = families.into_iter().flat_map(|family| family(making)).collect();
     all.extend(mixed::sets(making));

@@ -17,6 +17,16 @@ const NAMED: &[&str] = &[
     "series", "node", "tag", "metric",
 ];
 
+/// Names that people give to what has few values by nature.
+const ENUMERATED: &[&str] = &[
+    "status", "state", "type", "kind", "level", "severity", "priority", "category", "country", "currency", "language",
+    "locale", "gender", "role", "plan", "tier", "method", "stage", "result", "rating", "stars", "score", "version",
+    "unit", "color", "quality", "_t",
+];
+
+/// More machines than this are not numbered from one on without a name that says so.
+const MOST_NUMBERED: usize = 64;
+
 /// The documents of one value of a field.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
@@ -59,7 +69,30 @@ pub(super) fn all(collection: &Collection) -> Vec<Series> {
             && facts.documents == documents
             && may_be_key(facts)
     });
-    fields.filter_map(|facts| of_field(collection, &time, facts)).collect()
+    let all: Vec<Series> = fields.filter_map(|facts| of_field(collection, &time, facts)).collect();
+    if !all.is_empty() {
+        return all;
+    }
+    // Machines may have small numbers whose names say nothing. Only where nothing else could be the key.
+    let numbers = collection.shape.paths.iter().filter(|facts| is_small_number(facts, documents));
+    numbers.filter_map(|facts| of_field(collection, &time, facts)).collect()
+}
+
+/// Few whole numbers that fill their range, each of them in very many documents.
+fn is_small_number(facts: &PathFacts, documents: u64) -> bool {
+    const EACH: f64 = 50.0;
+    let few = facts.distinct.few(MOST_NUMBERED).map_or(0, <[_]>::len) as u64;
+    let is_whole = facts.count_of("int") + facts.count_of("long") == facts.values;
+    let is_range =
+        facts.numbers.is_some_and(|(least, greatest)| least >= 0.0 && greatest < 2.0 * share(few.max(1), 1) + 1.0);
+    let is_flag = few < 3;
+    !facts.in_array
+        && facts.documents == documents
+        && is_whole
+        && is_range
+        && !is_flag
+        && share(documents, few) >= EACH
+        && !is_enumerated(facts.name())
 }
 
 /// The date that every document has; of several the one with a usual name, then the first.
@@ -75,7 +108,14 @@ fn time(collection: &Collection) -> Option<String> {
 /// Measurements are no keys: fractions never are, whole numbers only by their name.
 fn may_be_key(facts: &PathFacts) -> bool {
     let of = |types: &[&str]| types.iter().map(|name| facts.count_of(name)).sum::<u64>() == facts.values;
-    of(&["string", "objectId", "binData"]) || (of(&["int", "long"]) && is_named(facts.name()))
+    !is_enumerated(facts.name())
+        && (of(&["string", "objectId", "binData"]) || (of(&["int", "long"]) && is_named(facts.name())))
+}
+
+/// States and kinds of documents: each value has very many, and none is a series.
+fn is_enumerated(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    ENUMERATED.iter().any(|word| lower == *word || lower.ends_with(word))
 }
 
 fn is_named(name: &str) -> bool {
@@ -151,6 +191,24 @@ fn of_field(collection: &Collection, time: &str, facts: &PathFacts) -> Option<Se
 }
 
 impl Series {
+    /// The field of the first level by which a bucket can tell the series apart: the document around the field, if it is the same in all
+    /// documents of a series. Nothing if there is none.
+    pub(super) fn top_level(&self, collection: &Collection) -> Option<&str> {
+        let (top, is_nested) = match self.field.split_once('.') {
+            Some((top, _)) => (top, true),
+            None => (&*self.field, false),
+        };
+        let around: HashSet<u64> = collection
+            .sample
+            .iter()
+            .filter(|_| is_nested)
+            .filter_map(|doc| at(doc, top))
+            .map(|value| hash(&value))
+            .collect();
+        let tells = !is_nested || around.len() as u64 == self.number;
+        (tells && !self.time.contains('.')).then_some(top)
+    }
+
     /// Looks some of the series up, if the sample does not show how dense they are.
     pub(super) async fn made_sure(self, reader: &Reader<'_>, collection: &Collection) -> Result<Series> {
         const LOOKED_UP: usize = 20;

@@ -5,6 +5,7 @@ mod copy_by_hand;
 mod counter_by_hand;
 mod few_huge_documents;
 mod many_small_documents;
+mod odd_collections;
 mod odd_data;
 mod old_shapes;
 mod repeated_aggregation;
