@@ -41,7 +41,7 @@ impl Seeded {
         Seeded(seed ^ xxhash_rust::xxh3::xxh3_64(of.as_bytes()))
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -52,12 +52,12 @@ impl Seeded {
     /// Uniform in [0, 1).
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
     pub fn fraction(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Uniform below a number.
     pub fn below(&mut self, number: usize) -> usize {
-        usize::try_from(self.next() % (number.max(1) as u64)).unwrap_or_default()
+        usize::try_from(self.draw() % (number.max(1) as u64)).unwrap_or_default()
     }
 }
 
@@ -156,7 +156,7 @@ impl Walk<'_> {
             }
             // A run begins somewhere in its own step, so that no two meet.
             let room = self.step.saturating_sub(self.run).max(1);
-            let offset = seeded.next() % room;
+            let offset = seeded.draw() % room;
             let documents = self.run_at(from.as_ref(), offset).await?;
             let is_last = documents.is_empty() || number + 1 == self.points;
             documents.into_iter().for_each(&mut *visit);

@@ -174,8 +174,7 @@ async fn collections(reader: &Reader<'_>, database: &str, rules: &[RuleInForce])
     };
     let mut names: Vec<String> = rows.iter().filter(is_own).map(|row| text(row, "name")).collect();
     // What a rule stores beneath a name is its own: the view that clients read is made on it.
-    let is_stored =
-        |name: &String| !rules.is_empty() && views.contains(name) && rules.iter().any(|rule| is_bucket(rule));
+    let is_stored = |name: &String| !rules.is_empty() && views.contains(name) && rules.iter().any(is_bucket);
     names.retain(|name| !is_stored(name));
     names.sort();
     Ok(names)

@@ -180,7 +180,7 @@ fn of_array(survey: &Survey<'_>, collection: &Collection, facts: &PathFacts) -> 
     let average = facts.lengths.average();
     // A name costs as much as the digits it has; a field of an element its type, its name and its value.
     #[expect(clippy::cast_precision_loss, reason = "bytes")]
-    let repeated = slots.discriminator.len() as f64 + if slots.is_date { 10.0 - 3.0 } else { 7.0 };
+    let repeated = slots.discriminator.len() as f64 + 7.0;
     let saved = repeated * average;
     let saved_share = saved / collection.shape.sizes.average().max(1.0);
     let mut finding = Finding::new(&SYMPTOM, &collection.ns, &facts.path);

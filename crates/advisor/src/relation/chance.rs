@@ -11,7 +11,7 @@ pub const LEAST_PAIRS: u64 = 5;
 /// The place that another one is paired with at random; the same each time. A fixed distance would not do: data goes in cycles.
 pub fn partner(place: usize, attempt: usize, length: usize) -> usize {
     let mut random = Seeded::new(place as u64, "partner");
-    let drawn = (0..=attempt).fold(0, |_, _| random.next());
+    let drawn = (0..=attempt).fold(0, |_, _| random.draw());
     usize::try_from(drawn % (length.max(1) as u64)).unwrap_or_default()
 }
 

@@ -17,11 +17,11 @@ impl Dice {
     pub fn at(seed: u64, salt: &str, number: usize) -> Dice {
         let salted = salt.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         let mut dice = Dice(salted ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        dice.next();
+        dice.draw();
         dice
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -31,7 +31,7 @@ impl Dice {
 
     /// Less than `most`.
     pub fn below(&mut self, most: usize) -> usize {
-        usize::try_from(self.next() % (most.max(1) as u64)).unwrap()
+        usize::try_from(self.draw() % (most.max(1) as u64)).unwrap()
     }
 
     pub fn between(&mut self, least: usize, most: usize) -> usize {
@@ -41,7 +41,7 @@ impl Dice {
     /// From 0 to 1.
     #[expect(clippy::cast_precision_loss, reason = "53 bits of chance")]
     pub fn part(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+        (self.draw() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     pub fn chance(&mut self, share: f64) -> bool {
@@ -120,12 +120,12 @@ impl Ids {
     /// The `_id` of the document of this number, of so many, made over a year.
     pub fn of(self, seed: u64, salt: &str, number: usize, all: usize) -> Bson {
         let mut dice = Dice::at(seed, salt, number);
-        let noise = dice.next();
+        let noise = dice.draw();
         match self {
             Ids::Int => Bson::Int32(i32::try_from(number).unwrap() + 1),
             Ids::Text => Bson::String(format!("{}_{noise:012x}", salt.get(..3).unwrap_or(salt))),
             Ids::Uuid => {
-                let bytes = [noise.to_be_bytes(), dice.next().to_be_bytes()].concat();
+                let bytes = [noise.to_be_bytes(), dice.draw().to_be_bytes()].concat();
                 Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes })
             }
             Ids::Object => {

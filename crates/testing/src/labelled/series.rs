@@ -101,7 +101,7 @@ fn case_study(Making { seed, scale }: Making, a_quarter: usize) -> Set {
     let quarters = 3;
     let key = move |number: usize| {
         let mut dice = Dice::at(seed, "keys", number);
-        (0..4).map(|_| format!("{:016x}", dice.next())).collect::<String>()
+        (0..4).map(|_| format!("{:016x}", dice.draw())).collect::<String>()
     };
     let all = users * a_quarter * quarters;
     let event = move |number: usize| {

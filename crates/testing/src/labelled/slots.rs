@@ -30,7 +30,7 @@ fn days(Making { seed, scale }: Making) -> Set {
                 );
             }
         }
-        doc! { "_id": format!("{:08x}-{}", dice.next() >> 32, number % 4), "user": format!("u{}", number / 4), "items": items }
+        doc! { "_id": format!("{:08x}-{}", dice.draw() >> 32, number % 4), "user": format!("u{}", number / 4), "items": items }
     };
     Set::new("days in the elements of quarters").with("counted", (0..all).map(bucket)).shows(
         "repeated_discriminator",
@@ -50,7 +50,7 @@ fn countries(Making { seed, scale }: Making) -> Set {
         let mut dice = Dice::at(seed, "traffic", number);
         let views: Vec<Document> = CODES
             .iter()
-            .filter(|_| dice.clone().next() % 2 == number as u64 % 2 || number.is_multiple_of(3))
+            .filter(|_| dice.clone().draw() % 2 == number as u64 % 2 || number.is_multiple_of(3))
             .map(|code| (*code, Dice::at(seed, code, number)))
             .filter(|(_, dice)| dice.clone().chance(0.6))
             .map(|(code, mut dice)| doc! { "country": code, "views": dice.int(500), "visitors": dice.int(90) })
