@@ -147,8 +147,10 @@ fn curves_of(name: &str, curves: &[&Timed], legend: &str) -> String {
             .collect();
         let _ = writeln!(
             body,
-            r#"<path fill="none" style="fill:none;stroke:var(--c{});stroke-width:2" d="M{}"><title>p50 {:.3} ms, p99 {:.3} ms</title></path>"#,
+            r#"<path fill="none" style="fill:none;stroke:var(--c{});stroke-width:2{}" d="M{}"><title>p50 {:.3} ms, p99 {:.3} ms</title></path>"#,
             at % 4,
+            // More candidates than colours: their curves are dashed.
+            if at < 4 { "" } else { ";stroke-dasharray:6 4" },
             points.join("L"),
             timed.quantile(0.5),
             timed.quantile(0.99)
@@ -230,8 +232,20 @@ fn figure(title: &str, unit: &str, legend: &str, body: &str, height: f64) -> Str
     )
 }
 
+/// The name left of a bar; a long one is cut, and whole where the pointer rests.
 fn label(body: &mut String, name: &str, y: f64) {
-    let _ = writeln!(body, r#"<text x="{:.0}" y="{y:.0}" text-anchor="end">{}</text>"#, LEFT - 10.0, escaped(name));
+    const LONGEST: usize = 26;
+    let shown: String = match name.chars().count() > LONGEST {
+        true => name.chars().take(LONGEST - 1).chain(['…']).collect(),
+        false => name.to_owned(),
+    };
+    let _ = writeln!(
+        body,
+        r#"<text x="{:.0}" y="{y:.0}" text-anchor="end">{}<title>{}</title></text>"#,
+        LEFT - 10.0,
+        escaped(&shown),
+        escaped(name)
+    );
 }
 
 fn bar(body: &mut String, y: f64, colour: usize, value: f64, largest: f64, said: &str, title: &str) {
@@ -261,7 +275,7 @@ fn capital(text: &str) -> String {
 
 /// Text as HTML holds it.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }
 
 #[cfg(test)]
@@ -288,7 +302,7 @@ mod tests {
         };
         let outcome = Outcome {
             database: "shop".to_owned(),
-            rows: vec![row("now", 2e9), row("a<b", 1e9)],
+            rows: vec![row("now", 2e9), row("a<b", 1e9), row("'\"&<script>alert(1)</script> a very long name", 1e9)],
             sampled: 10,
             of: 100,
             seed: 1,
@@ -304,6 +318,8 @@ mod tests {
             "prefers-color-scheme: dark",
             "an index is missing",
             "stroke:var(--c1)",
+            "alert(1)&lt;/scri…",
+            "&#39;&quot;&amp;&lt;script&gt;alert(1)",
         ] {
             assert!(page.contains(part), "{part}\n{page}");
         }

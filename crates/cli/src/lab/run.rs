@@ -189,6 +189,9 @@ async fn built(
     }
     progress.end();
     let pools = Pools::new(plan, &sample.pools);
+    if asked.mix.is_some() {
+        lab::mix::check(mix, &pools)?;
+    }
     let mut progress = Progress::of("rounds");
     let mut show = |done: u64, total: u64| progress.show(done, total, &["the mix".to_owned()]);
     let speeds = lab::rounds::measure(layouts, mix, &pools, asked.seed, asked.time, &mut show).await?;

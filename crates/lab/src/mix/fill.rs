@@ -1,5 +1,6 @@
 //! Values for the commands of a mix: `{ $sample: orders._id }` and its like become what the sample holds.
 
+use super::Mix;
 use crate::plan::Plan;
 use crate::random::Random;
 use bson::oid::ObjectId;
@@ -40,6 +41,21 @@ impl Pools {
             }
         }
     }
+}
+
+/// Whether all values of a mix can be had: what it names must be in the sample.
+pub fn check(mix: &Mix, pools: &Pools) -> Result<()> {
+    let mut random = Random::seeded(1);
+    for operation in mix.reads.iter().chain(&mix.writes) {
+        let instead = operation.instead.iter().flat_map(|(_, commands)| commands);
+        for command in operation.commands.iter().chain(instead) {
+            Filled::new(pools, &mut random).command(command, None).map_err(|error| {
+                let said = format!("`{}`: {}", operation.name, error.message());
+                Error::bad_value(said).with_hint(error.hint().unwrap_or_default().to_owned())
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// One run of an operation: its commands speak of the same documents.
@@ -207,6 +223,18 @@ mod tests {
         let next = doc! { "find": "customers", "filter": { "_id": { "$previous": "a.b" } } };
         let filled = run.command(&next, Some(&doc! { "a": { "b": 7 } })).unwrap();
         assert_eq!(filled.get_document("filter").unwrap(), &doc! { "_id": 7 });
+    }
+
+    #[test]
+    fn what_is_not_sampled_is_refused_with_the_operations_name() {
+        let read = |text: &str| crate::mix::read("mix.yaml", text).unwrap();
+        let wrong = read("reads: [ { name: page, command: { find: x, filter: { a: { $sample: nobody._id } } } } ]");
+        let error = check(&wrong, &pools()).unwrap_err();
+        assert!(error.message().starts_with("`page`: the mix names `nobody._id`"), "{}", error.message());
+        assert!(error.hint().unwrap().contains("orders"));
+        let right =
+            read("reads: [ { name: page, command: { find: orders, filter: { _id: { $sample: orders._id } } } } ]");
+        check(&right, &pools()).unwrap();
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod observed;
 
 pub use defaults::of_rules;
 pub use file::read;
-pub use fill::{Filled, Pools};
+pub use fill::{Filled, Pools, check};
 pub use observed::of_traffic;
 
 use bson::Document;

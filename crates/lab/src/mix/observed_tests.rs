@@ -18,9 +18,12 @@ fn mix(shapes: Vec<Document>, second_reads: Vec<Document>) -> Option<(Mix, Vec<S
     of_traffic("shop", &traffic, declared.rules.iter(), &["orders", "customers", "products", "reviews"])
 }
 
+/// The command that a shape becomes.
 fn one(shape: Document) -> Option<Document> {
+    let name = format!("{} of ", command(&shape));
     let (mix, _) = mix(vec![shape], Vec::new())?;
-    mix.reads.into_iter().chain(mix.writes).next()?.commands.into_iter().next()
+    let mut all = mix.reads.into_iter().chain(mix.writes);
+    all.find(|operation| operation.name.starts_with(&name))?.commands.into_iter().next()
 }
 
 #[test]
