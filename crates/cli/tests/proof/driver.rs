@@ -5,17 +5,23 @@ use document::Error;
 use std::time::Duration;
 use testing::is_transient;
 
-const TRIES: usize = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
-pub(crate) async fn with_transaction<T>(run: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
-    let mut done = run().await;
-    for _ in 1..TRIES {
-        if !done.as_ref().is_err_and(is_transient) {
-            break;
-        }
-        tokio::time::sleep(BETWEEN_TRIES).await;
-        done = run().await;
+/// How often a transaction may still be run again.
+pub(crate) struct Tries(usize);
+
+impl Tries {
+    pub(crate) fn new() -> Tries {
+        Tries(50)
     }
-    done
+
+    /// Whether the transaction is to be run again, once another may have ended.
+    pub(crate) async fn again<T>(&mut self, done: &Result<T, Error>) -> bool {
+        let again = self.0 > 0 && done.as_ref().is_err_and(is_transient);
+        if again {
+            self.0 -= 1;
+            tokio::time::sleep(BETWEEN_TRIES).await;
+        }
+        again
+    }
 }

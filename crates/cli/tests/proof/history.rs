@@ -2,7 +2,7 @@
 //! and everything else is what a collection without rules has. Then the same with a fault at a step of each plan: an act that
 //! failed has had no effect or, sent again under its number, exactly one.
 
-use crate::driver::with_transaction;
+use crate::driver::Tries;
 use crate::failing::{Failing, Fault};
 use crate::older;
 use bson::{Bson, Document};
@@ -41,7 +41,13 @@ pub(crate) async fn check(opened: &Opened, declared: &Declared, setting: &Settin
         let story = format!("{}, seed {}, act {at}: {acts:?}", declared.name, setting.seed);
         if client.random.random_bool(0.25) {
             let commits = client.random.random_bool(0.7);
-            let done = with_transaction(async || in_transaction(&kept, &acts, commits).await).await;
+            let mut tries = Tries::new();
+            let done = loop {
+                let done = in_transaction(&kept, &acts, commits).await;
+                if !tries.again(&done).await {
+                    break done;
+                }
+            };
             if done.unwrap_or_else(|error| panic!("{story}: {error:?}")) {
                 for act in &acts {
                     plain.act(act).await.unwrap();

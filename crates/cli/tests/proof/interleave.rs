@@ -1,7 +1,7 @@
 //! Every interleaving of the steps of two plans, enumerated from the plans themselves: whatever the order, nothing drifts;
 //! outside a client's transaction no conflict is seen, inside one it is a transient error at most.
 
-use crate::driver::with_transaction;
+use crate::driver::Tries;
 use crate::older;
 use crate::scheduler::{Scheduler, orders};
 use bson::{Bson, Document, doc};
@@ -352,8 +352,13 @@ pub(crate) async fn check(opened: &Opened, declared: &Declared, scheduler: Sched
                 prepare(&living, pair, next).await;
                 let (living, gate, act, story) = (living.clone(), scheduler.clone(), act(next), story.clone());
                 let alone: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move {
-                    let once = async || run(&living, &gate, &act, in_transaction).await;
-                    let done = if in_transaction { with_transaction(once).await } else { once().await };
+                    let mut tries = Tries::new();
+                    let done = loop {
+                        let done = run(&living, &gate, &act, in_transaction).await;
+                        if !in_transaction || !tries.again(&done).await {
+                            break done;
+                        }
+                    };
                     done.unwrap_or_else(|error| panic!("{story}, {act:?} alone: {error:?}"));
                 });
                 lengths.push(scheduler.steps(alone).await);
