@@ -18,7 +18,11 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// On an engine of its own, database `shop`, without rules.
     pub(crate) fn new() -> Fixture {
-        Fixture { world: World::new("{}"), log: Vec::new() }
+        Fixture::of(World::new("{}"))
+    }
+
+    pub(crate) fn of(world: World) -> Fixture {
+        Fixture { world, log: Vec::new() }
     }
 
     pub(crate) async fn with(self, collection: &str, documents: impl IntoIterator<Item = Document>) -> Fixture {

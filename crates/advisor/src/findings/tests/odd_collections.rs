@@ -93,6 +93,6 @@ async fn buckets_of_pleach() {
     for batch in 0..2 {
         living.did(insert(living.ns("readings"), (batch * 1_000..(batch + 1) * 1_000).map(reading).collect())).await;
     }
-    let fixture = Fixture { world: living.world };
+    let fixture = Fixture::of(living.world);
     assert!(strong(&fixture.report().await).is_empty(), "{:#?}", fixture.report().await.findings);
 }
