@@ -1,11 +1,10 @@
 //! Speed: the mix on every candidate, in rounds that take turns, so that whatever else the machine does meets all of them.
 
-use crate::line;
 use crate::mix::{Filled, Mix, Operation, Pools};
 use crate::random::Random;
 use crate::store::{Candidate, Store};
 use bson::Document;
-use document::{Error, Result};
+use document::{Doc, Error, Result, Value};
 use std::time::{Duration, Instant};
 
 /// How an operation went.
@@ -105,11 +104,10 @@ impl Run<'_> {
                     let share = self.time.mul_f64((operation.weight / self.weights).max(LEAST_SHARE));
                     let begun = Instant::now();
                     while timed.failed.is_none() && begun.elapsed() < share {
-                        let started = Instant::now();
-                        if let Err(error) = once(operation, candidate, store, self.pools, &mut random).await {
-                            timed.failed = Some(error.message().to_owned());
-                        } else if round > 0 {
-                            timed.times.push(started.elapsed().as_secs_f64() * 1_000.0);
+                        match once(operation, candidate, store, self.pools, &mut random).await {
+                            Ok(took) if round > 0 => timed.times.push(took.as_secs_f64() * 1_000.0),
+                            Ok(_) => {}
+                            Err(error) => timed.failed = Some(error.message().to_owned()),
                         }
                     }
                 }
@@ -151,28 +149,44 @@ async fn amplification(
     Ok(if weights > 0.0 { (all_statements / weights, all_bytes / weights) } else { (0.0, 0.0) })
 }
 
-/// Runs an operation once.
+/// Runs an operation once, and says how long the server took: making commands and reading answers is not its work.
 async fn once(
     operation: &Operation,
     candidate: &Candidate,
     store: &Store,
     pools: &Pools,
     random: &mut Random,
-) -> Result<()> {
+) -> Result<Duration> {
     let mut filled = Filled::new(pools, random);
     let mut previous: Option<Document> = None;
-    for command in operation.on(&candidate.rules) {
-        let command = filled.command(command, previous.as_ref())?;
-        let reply = line::run(&store.front, &store.db, command).await?;
-        if let Ok(errors) = reply.get_array("writeErrors") {
-            let first = errors.first().and_then(bson::Bson::as_document);
-            let said = first.and_then(|error| error.get_str("errmsg").ok()).unwrap_or("no reason is given");
-            return Err(Error::bad_value(said.to_owned()));
+    let mut took = Duration::ZERO;
+    let commands = operation.on(&candidate.rules);
+    for (at, command) in commands.iter().enumerate() {
+        let command = Doc::from(filled.command(command, previous.as_ref())?);
+        let started = Instant::now();
+        let reply = store.front.command(&store.db, command).await?;
+        took += started.elapsed();
+        if let Some(Value::Array(errors)) = reply.get("writeErrors") {
+            let said = match errors.get(0) {
+                Some(Value::Document(error)) => error.get("errmsg").and_then(|text| text.as_str().map(str::to_owned)),
+                _ => None,
+            };
+            return Err(Error::bad_value(said.unwrap_or_else(|| "no reason is given".to_owned())));
         }
-        let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch")).ok();
-        previous = batch.and_then(|rows| rows.first()).and_then(|row| row.as_document()).cloned();
+        if at + 1 < commands.len() {
+            previous = first_row(&reply);
+        }
     }
-    Ok(())
+    Ok(took)
+}
+
+fn first_row(reply: &Doc<'_>) -> Option<Document> {
+    let Some(Value::Document(cursor)) = reply.get("cursor") else { return None };
+    let Some(Value::Array(batch)) = cursor.get("firstBatch") else { return None };
+    match batch.get(0) {
+        Some(Value::Document(row)) => Document::try_from(&row).ok(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub(super) async fn load(
         batches: vec![(Vec::new(), 0); plan.members.len()],
         references: vec![HashMap::new(); plan.references.len()],
         random: Random::seeded(seed),
-        seen: vec![0; plan.members.len()],
+        pool_keys: vec![Vec::new(); plan.members.len()],
         budget,
         report,
     };
@@ -100,8 +100,8 @@ struct Loader<'l, 'r> {
     /// The values that documents refer to, by reference, and whether they were followed.
     references: Vec<HashMap<Vec<u8>, (Value<'static>, bool)>>,
     random: Random,
-    /// How many documents passed by the pool of each collection.
-    seen: Vec<u64>,
+    /// The lot that each document of each pool has drawn.
+    pool_keys: Vec<Vec<f64>>,
     budget: u64,
     report: &'l mut Report<'r>,
 }
@@ -203,7 +203,9 @@ impl Loader<'_, '_> {
                 }
             }
         }
-        self.pool(at, &doc);
+        let taken = unit.and_then(|unit| self.sample.units.get(unit as usize));
+        let weight = taken.map_or(1.0, |taken| taken.weight);
+        self.pool(at, &doc, weight);
         let Some((batch, bytes)) = self.batches.get_mut(at) else { return Ok(()) };
         *bytes += doc.as_bytes().len();
         batch.push(doc);
@@ -213,14 +215,20 @@ impl Loader<'_, '_> {
         Ok(())
     }
 
-    /// Every document that passes has the same chance to stay.
-    fn pool(&mut self, at: usize, doc: &Doc<'static>) {
-        let (Some(pool), Some(seen)) = (self.sample.pools.get_mut(at), self.seen.get_mut(at)) else { return };
-        *seen += 1;
+    /// Every document of the whole has the same chance to stay: one of a unit that stands for many has so much more, by the method
+    /// of Efraimidis and Spirakis.
+    fn pool(&mut self, at: usize, doc: &Doc<'static>, weight: f64) {
+        let (Some(pool), Some(keys)) = (self.sample.pools.get_mut(at), self.pool_keys.get_mut(at)) else { return };
+        let key = self.random.fraction().powf(1.0 / weight.max(1e-9));
         if pool.len() < POOL {
             pool.push(doc.clone());
-        } else if let Some(place) = pool.get_mut(self.random.below(usize::try_from(*seen).unwrap_or(usize::MAX))) {
-            *place = doc.clone();
+            keys.push(key);
+            return;
+        }
+        let lowest = keys.iter().enumerate().min_by(|(_, one), (_, other)| one.total_cmp(other));
+        let Some(place) = lowest.filter(|(_, lowest)| **lowest < key).map(|(place, _)| place) else { return };
+        if let (Some(old), Some(old_key)) = (pool.get_mut(place), keys.get_mut(place)) {
+            (*old, *old_key) = (doc.clone(), key);
         }
     }
 
