@@ -200,7 +200,12 @@ impl Predicate<'_> {
     /// an array found by its position is indexed whole, without entries for its elements.
     fn fits_positions(&self) -> bool {
         let by_position = self.path.parts.iter().any(|part| part.index.is_some());
-        let looks_inside = matches!(&self.test, PathTest::Test(Test::ElemMatchValue(_))) || self.element.is_some();
+        let is_inside = |test: &Test| matches!(test, Test::ElemMatchValue(_));
+        let looks_inside = match &self.test {
+            PathTest::Test(test) => is_inside(test) || self.element.is_some(),
+            PathTest::Any(tests) => tests.iter().any(|test| is_inside(test)),
+            PathTest::Not(_) | PathTest::Compare(..) => self.element.is_some(),
+        };
         !by_position || (self.needs_field && !looks_inside)
     }
 

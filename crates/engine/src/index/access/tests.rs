@@ -432,6 +432,20 @@ fn has_no_parallel_arrays(doc: &bson::Document) -> bool {
     })
 }
 
+/// An array found by its position is indexed whole: its elements are looked at in the document.
+#[test]
+fn elements_of_an_array_found_by_its_position() {
+    let docs = [doc! {"_id": 0, "a": [[2.5]], "d": null}];
+    let (collection, snapshot) = collection(&index_specs(), &docs);
+    for source in [
+        doc! {"a.0": {"$elemMatch": {"$gt": 2}}},
+        doc! {"$or": [{"a.0": 0}, {"a.0": {"$elemMatch": {"$gt": 2}}}]},
+        doc! {"$or": [{"a.0": {"$all": [0]}}, {"a.0": {"$elemMatch": {"$gt": 2, "$nin": []}}}]},
+    ] {
+        check_all_plans(&collection, &snapshot, &filter(source), None);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: std::env::var("PLAN_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(200), ..ProptestConfig::default() })]
 
