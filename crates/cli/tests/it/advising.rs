@@ -48,7 +48,11 @@ fn keys(value: &Value) -> Vec<&str> {
 fn copy_by_hand(report: &Value, db: &str) {
     let mut names = keys(&report["looked_at"]);
     names.sort_unstable();
-    assert_eq!(names, ["collections", "databases", "documents", "sampled", "seconds", "traffic"], "{report:#}");
+    assert_eq!(
+        names,
+        ["collections", "databases", "documents", "sampled", "seconds", "sources", "traffic"],
+        "{report:#}"
+    );
     let findings = report["findings"].as_array().unwrap();
     let strong: Vec<&Value> = findings.iter().filter(|finding| finding["severity"] != "note").collect();
     assert_eq!(strong.len(), 1, "{findings:#?}");
