@@ -18,7 +18,7 @@ pub struct Traffic {
     pub second_reads: Vec<Document>,
 }
 
-/// Nothing if no source has anything of that database, or this user may not read it.
+/// Empty if no source has anything of that database, or this user may not read it.
 pub async fn of(line: &Line, db: &str) -> Traffic {
     let counted = of_counters(line, db).await;
     if counted.shapes.is_empty() { of_profile(line, db).await } else { counted }

@@ -147,7 +147,7 @@ fn of_way(survey: &Survey<'_>, way: &Way) -> Option<Finding> {
     Some(finding.weighed(against(way, &often, changes, copy, before)))
 }
 
-/// The fields to copy: those that were returned, or all that the documents have. Nothing if only the `_id` is wanted.
+/// The fields to copy: those that were returned, or all that the documents have. Empty if only the `_id` is wanted.
 fn wanted(way: &Way) -> Option<Vec<String>> {
     let shape = &way.to.shape;
     let is_there = |field: &String| shape.path(field).is_some_and(|facts| !facts.in_array);

@@ -11,7 +11,7 @@ use document::Result;
 /// So many references are looked up.
 const REFERENCES: usize = 500;
 
-/// Nothing if no sampled document has a value at the path.
+/// `None` if no sampled document has a value at the path.
 pub async fn named(
     reader: &Reader<'_>,
     from: &Collection,

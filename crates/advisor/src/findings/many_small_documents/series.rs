@@ -192,7 +192,7 @@ fn of_field(collection: &Collection, time: &str, facts: &PathFacts) -> Option<Se
 
 impl Series {
     /// The field of the first level by which a bucket can tell the series apart: the document around the field, if it is the same in all
-    /// documents of a series. Nothing if there is none.
+    /// documents of a series. `None` if there is none.
     pub(super) fn top_level(&self, collection: &Collection) -> Option<&str> {
         let (top, is_nested) = match self.field.split_once('.') {
             Some((top, _)) => (top, true),

@@ -1,4 +1,4 @@
-//! `check`: what is wrong with a declaration. Of the data it says one thing, to who may read it: how many documents would count nowhere,
+//! `check`: what is wrong with a declaration. Of the data it says one thing, to a user with the right to read it: how many documents would count nowhere,
 //! because `by` gives them no key. With `infer: <collection>`: a declaration of the kinds that the documents of the collection have.
 
 use crate::declare::{Checked, Finding, Severity};
