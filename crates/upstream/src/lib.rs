@@ -18,6 +18,7 @@ mod open;
 mod pipeline;
 mod privileges;
 mod read;
+mod repeated_writes;
 mod retries;
 mod shared;
 mod stream;

@@ -6,6 +6,7 @@
 use crate::answer;
 use crate::command::Command;
 use crate::connection::Connection;
+use crate::repeated_writes::RepeatedWrites;
 use crate::shared::Shared;
 use crate::topology::Primary;
 use document::backend::{Answer, Relay, Standing};
@@ -33,8 +34,8 @@ pub(crate) struct Line {
     /// The session of planned transactions on this line, and their numbers.
     session: OnceLock<[u8; 16]>,
     last_number: AtomicI64,
-    /// The retryable write whose record was met behind a statement already sent: looked up first the next time.
-    pub(crate) looks_first: PlainMutex<Option<([u8; 16], i64)>>,
+    /// The retryable writes whose records were met behind a statement already sent: each is looked up first the next time.
+    pub(crate) repeated: PlainMutex<RepeatedWrites>,
     user: PlainMutex<User>,
 }
 
@@ -63,7 +64,7 @@ impl Line {
             metadata: PlainMutex::new(None),
             session: OnceLock::new(),
             last_number: AtomicI64::new(0),
-            looks_first: PlainMutex::new(None),
+            repeated: PlainMutex::default(),
             user: PlainMutex::new(User::Known(None)),
         }
     }

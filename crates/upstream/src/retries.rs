@@ -34,6 +34,11 @@ impl Attempt {
     pub(crate) fn new(line: &Line, session: [u8; 16], number: i64) -> Attempt {
         Attempt { session, number, user: line.user().map(|user| Sha256::digest(user.as_bytes()).into()) }
     }
+
+    /// The session and the number.
+    pub(crate) fn name(self) -> ([u8; 16], i64) {
+        (self.session, self.number)
+    }
 }
 
 pub(crate) async fn prepare(line: &ClientOrOwn, db: &str) -> Result<()> {

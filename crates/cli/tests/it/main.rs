@@ -41,6 +41,7 @@ mod profiling;
 mod readers;
 mod reading;
 mod reads;
+mod repeated_inserts;
 mod restorers;
 mod restoring;
 mod rights;

@@ -87,7 +87,7 @@ async fn shown_at_once(
         return remembered(session, context, attempt, &ids, db, written?);
     }
     let transaction = UpstreamTransaction::of(session).ok_or_else(over)?;
-    *transaction.line()?.looks_first.lock() = Some((attempt.session, attempt.number));
+    transaction.line()?.repeated.lock().add(attempt.name());
     if !fresh {
         return Err(done_before());
     }
@@ -121,7 +121,7 @@ async fn all_at_once(
         }
         return Ok(outcomes);
     }
-    *transaction.line()?.looks_first.lock() = Some((attempt.session, attempt.number));
+    transaction.line()?.repeated.lock().add(attempt.name());
     if !fresh {
         return Err(done_before());
     }
@@ -132,7 +132,7 @@ async fn all_at_once(
 /// Whether the attempt is known to have a record.
 fn looks_first(session: &mut Session, attempt: Attempt) -> bool {
     let line = UpstreamTransaction::of(session).and_then(|transaction| transaction.line().ok());
-    line.is_none_or(|line| *line.looks_first.lock() == Some((attempt.session, attempt.number)))
+    line.is_none_or(|line| line.repeated.lock().contains(attempt.name()))
 }
 
 /// Several writes of a transaction, back to back where none needs an answer of its own before the next.
