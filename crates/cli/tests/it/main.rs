@@ -12,6 +12,7 @@ mod case_study;
 mod causal;
 mod check;
 mod columns;
+mod covered;
 mod cursors;
 mod databases;
 mod doors;

@@ -1,6 +1,7 @@
 //! The value of the first or last child by an order; the last is the first from the other end. Its host does not hold the order, so
 //! whatever may be first is looked up.
 
+use crate::fields::fold::children::from_documents;
 use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, KeyedRows, RowMaker, Shortcut};
 use crate::fields::order::{OrderValues, SortOrder};
 use crate::fields::ranked::{IDS, Ranked, combined, inquiry};
@@ -111,7 +112,7 @@ impl Fold for First {
             row.push(("expectedState", object([(CHILDREN, field(CHILDREN))])));
         }
         Grouping {
-            before: vec![self.sort()],
+            before: vec![from_documents(), self.sort()],
             accumulators: vec![("found", self.found()), (IDS, call("$first", field("_id")))],
             behind: vec![call("$project", object(row))],
         }
@@ -123,7 +124,7 @@ impl Fold for First {
 
     fn shortcut(&self) -> Option<Shortcut> {
         let row = object([("_id", Value::Null), ("expected", self.found()), (IDS, call("$first", field("_id")))]);
-        let branch = vec![self.sort(), call("$limit", Value::Int64(1)), call("$group", row)];
+        let branch = vec![from_documents(), self.sort(), call("$limit", Value::Int64(1)), call("$group", row)];
         Some(Shortcut { branches: vec![branch], behind: Vec::new() })
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod registered;
 #[cfg(test)]
 mod tests;
 
+use crate::fields::fold::children::from_documents;
 use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpressions, Next};
 use crate::mql::{call, call_with, cond, field, list, long, object, with};
 use crate::rule::field::Samples;
@@ -81,7 +82,8 @@ impl Fold for DistinctFold {
         let set = |path: &str| ("values", call("$addToSet", field(path)));
         let number = call("$size", field("values"));
         if !self.each_value {
-            return Grouping::of(vec![set(&self.path.dotted())], number, form);
+            let group = Grouping::of(vec![set(&self.path.dotted())], number, form);
+            return Grouping { before: vec![from_documents()], ..group };
         }
         let unwind = object([
             ("path", field(VALUE)),
@@ -94,7 +96,8 @@ impl Fold for DistinctFold {
             let is_first = call_with("$lte", [field(AT), Value::Int32(0)]);
             accumulators.push((CHILDREN, call("$sum", cond(is_first, Value::Int32(1), Value::Int32(0)))));
         }
-        let before = vec![call("$set", object([(VALUE, self.list_of_values())])), call("$unwind", unwind)];
+        let values = call("$set", object([(VALUE, self.list_of_values())]));
+        let before = vec![from_documents(), values, call("$unwind", unwind)];
         Grouping { before, ..Grouping::of(accumulators, number, form) }
     }
 

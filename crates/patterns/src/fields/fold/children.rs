@@ -247,6 +247,13 @@ pub(super) fn is_single(path: &str) -> Value<'static> {
     call_with("$not", [call("$isArray", field(path))])
 }
 
+/// Has the documents read. Where an index holds all that stages ask for, MongoDB answers from it alone, and gives null for a field that a
+/// document does not have.
+pub(crate) fn from_documents() -> Value<'static> {
+    let absent = object([("$exists", Value::Bool(false))]);
+    call("$match", object([("_pleach_absent", absent)]))
+}
+
 pub(crate) fn only(condition: Value<'static>) -> Value<'static> {
     call("$match", object([("$expr", condition)]))
 }

@@ -17,6 +17,7 @@ mod window_tests;
 
 pub use items::ItemForm;
 
+use crate::fields::fold::children::from_documents;
 use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpressions, KEY, KeyedRows, Next, Shortcut};
 use crate::fields::order::SortOrder;
 use crate::fields::ranked::{IDS, Ranked, combined, inquiry};
@@ -102,7 +103,7 @@ impl Fold for Window {
             row.push(("expectedState", object([(CHILDREN, field(CHILDREN))])));
         }
         Grouping {
-            before: vec![self.sort()],
+            before: vec![from_documents(), self.sort()],
             accumulators: vec![("shown", call("$push", shown))],
             behind: vec![
                 call("$set", object([("first", first)])),
@@ -125,7 +126,7 @@ impl Fold for Window {
             ("expected", call("$push", self.form.expression())),
             (IDS, call("$push", field("_id"))),
         ]);
-        let branch = vec![self.sort(), call("$limit", self.keep()), call("$group", row)];
+        let branch = vec![from_documents(), self.sort(), call("$limit", self.keep()), call("$group", row)];
         Some(Shortcut { branches: vec![branch], behind: Vec::new() })
     }
 
