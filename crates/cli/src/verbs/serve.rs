@@ -13,6 +13,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Plans nest, and a statement of a client may lead through many of them. Memory is taken only as it is used.
+const STACK: usize = 8 << 20;
+
 pub(super) const VERB: Verb =
     Verb { name: "serve", command: Serve::command, run: |arguments| run(&parsed(arguments)?) };
 
@@ -107,6 +110,7 @@ fn run(serve: &Serve) -> Result<Verdict, Failure> {
     let address =
         listener.local_addr().map_err(|error| Failure::new(format!("the listener has no address: {error}")))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(STACK)
         .enable_all()
         .build()
         .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
