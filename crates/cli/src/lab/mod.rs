@@ -5,12 +5,12 @@ mod in_force;
 mod mix;
 mod run;
 mod scratch;
-mod shown;
 mod source;
+mod text;
 mod verify;
 
 pub(crate) use run::{Asked, run};
-pub(crate) use shown::history;
+pub(crate) use text::history;
 pub(crate) use verify::verify;
 
 use crate::compose;

@@ -4,8 +4,8 @@ use super::calibrate::calibrate;
 use super::in_force::InForce;
 use super::mix::mix;
 use super::scratch::{self, Scratch};
-use super::shown;
 use super::source::Opened;
+use super::text;
 use crate::options::TargetOptions;
 use crate::progress::Progress;
 use crate::report::{self, Code, Failure, Verdict};
@@ -62,7 +62,7 @@ pub(crate) fn run(asked: &Asked<'_>) -> Result<Verdict, Failure> {
             outcome.notes.iter().for_each(|note| report::note(&format!("note: {note}")));
             report::json(&outcome.json());
         }
-        false => report::text(&shown::outcome(&outcome)),
+        false => report::text(&text::outcome(&outcome)),
     }
     Ok(Verdict::Fine)
 }

@@ -1,7 +1,7 @@
 //! `--verify`: what was predicted, measured again on the data itself after `apply`.
 
-use super::shown;
 use super::source::Opened;
+use super::text;
 use crate::options::TargetOptions;
 use crate::report::{self, Code, Failure, Verdict};
 use bson::doc;
@@ -72,7 +72,7 @@ pub(crate) fn verify(
     }
     match json {
         true => report::json(&serde_json::json!({ "verify": list })),
-        false => report::text(&shown::compared(&compared, &predictions)),
+        false => report::text(&text::compared(&compared, &predictions)),
     }
     Ok(Verdict::Fine)
 }

@@ -78,7 +78,7 @@ pub(crate) fn listed(call: &Call<'_>, filter: &Filter, name_only: bool) -> Resul
     row.append("name", &Value::from(COLLECTION)).append("type", &Value::from("collection"));
     if !name_only {
         row.start_document("options").append("capped", &Value::Bool(true));
-        row.append("size", &Value::Int32(i32::try_from(super::kept::BYTES).unwrap_or_default())).end();
+        row.append("size", &Value::Int32(i32::try_from(super::bounded_entries::BYTES).unwrap_or_default())).end();
         row.start_document("info").append("readOnly", &Value::Bool(false));
         row.append("uuid", &Value::Binary { subtype: 4, bytes: Blob::Borrowed(&uuid) }).end();
     }

@@ -4,17 +4,17 @@
 //! memory of a megabyte for each database, the oldest leaving first; it is not written to disk and ends with the server. On a backend
 //! that is a real MongoDB that one profiles.
 
+mod bounded_entries;
 pub(crate) mod collection;
 mod entry;
-mod kept;
 
 use crate::client::Client;
 use crate::identity;
 use crate::workload::{Outcome, Seen};
+use bounded_entries::BoundedEntries;
 use document::filter::Filter;
 use document::{Doc, Env};
 use hashbrown::HashMap;
-use kept::Kept;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -39,7 +39,7 @@ pub(crate) struct Profiler {
 struct Database {
     setting: Setting,
     /// There once profiling was on, until it is dropped.
-    kept: Option<Kept>,
+    kept: Option<BoundedEntries>,
 }
 
 /// What `profile` sets for one database.
@@ -97,12 +97,12 @@ impl Profiler {
 
     /// What `db.system.profile` holds, oldest first; `None` if there is no such collection.
     pub(crate) fn entries(&self, db: &str) -> Option<Vec<Doc<'static>>> {
-        self.databases.lock().get(db)?.kept.as_ref().map(Kept::all)
+        self.databases.lock().get(db)?.kept.as_ref().map(BoundedEntries::all)
     }
 
     /// The UUID of `db.system.profile`.
     pub(crate) fn uuid(&self, db: &str) -> Option<[u8; 16]> {
-        self.databases.lock().get(db)?.kept.as_ref().map(Kept::uuid)
+        self.databases.lock().get(db)?.kept.as_ref().map(BoundedEntries::uuid)
     }
 
     /// Forgets what was kept; whether there was something.
@@ -113,7 +113,7 @@ impl Profiler {
     /// A database was dropped. As in MongoDB, its level stays.
     pub(crate) fn drop_database(&self, db: &str) {
         if let Some(database) = self.databases.lock().get_mut(db) {
-            database.kept = (database.setting.level > 0).then(Kept::default);
+            database.kept = (database.setting.level > 0).then(BoundedEntries::default);
         }
     }
 

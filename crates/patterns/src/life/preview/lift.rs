@@ -3,8 +3,8 @@
 
 use crate::execute::access::{Access, aggregate};
 use crate::life::lift::item::{Lift, holds};
-use crate::life::preview::asked::{Asked, Found};
 use crate::life::preview::refusal::{Need, Refusal};
+use crate::life::preview::requirements::{Found, Requirements};
 use crate::life::preview::{RulePreview, documents, grouped, long, shown};
 use crate::life::{CatalogRule, Life, catalog};
 use crate::mql::{call, call_with, cond, field, list, object};
@@ -250,7 +250,7 @@ async fn count_refused(
     counts: &mut LiftCounts,
     notes: &mut Vec<String>,
 ) -> Result<()> {
-    let asked = match Asked::look(at, lift.source(), declared).await? {
+    let asked = match Requirements::look(at, lift.source(), declared).await? {
         Found::Nothing => return Ok(()),
         Found::Unreadable => {
             notes.push(format!(
@@ -259,7 +259,7 @@ async fn count_refused(
             ));
             return Ok(());
         }
-        Found::Asked(asked) => asked,
+        Found::Required(asked) => asked,
     };
     let (mut number, mut example) = (0, None);
     let mut rows = Rows::open(at, lift, []).await?;

@@ -8,7 +8,6 @@
 //! values of `_pleach` would be replaced, [`unfit`] which collections no rule can be kept on, [`versions`] which documents are of which
 //! version. `plan` shows the answers; `apply` refuses by them.
 
-mod asked;
 mod constrained;
 mod counts;
 mod indexes;
@@ -22,6 +21,7 @@ mod references;
 mod refusal;
 mod relax;
 mod removal;
+mod requirements;
 mod sample;
 mod schema;
 mod state;

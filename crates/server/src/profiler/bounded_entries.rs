@@ -7,19 +7,19 @@ use std::collections::VecDeque;
 /// The size of MongoDB's own collection.
 pub(super) const BYTES: usize = 1 << 20;
 
-pub(super) struct Kept {
+pub(super) struct BoundedEntries {
     entries: VecDeque<Doc<'static>>,
     bytes: usize,
     uuid: [u8; 16],
 }
 
-impl Default for Kept {
-    fn default() -> Kept {
-        Kept { entries: VecDeque::new(), bytes: 0, uuid: identity::uuid() }
+impl Default for BoundedEntries {
+    fn default() -> BoundedEntries {
+        BoundedEntries { entries: VecDeque::new(), bytes: 0, uuid: identity::uuid() }
     }
 }
 
-impl Kept {
+impl BoundedEntries {
     pub(super) fn push(&mut self, entry: Doc<'static>) {
         self.bytes += entry.as_bytes().len();
         self.entries.push_back(entry);
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn the_oldest_leave_first() {
-        let mut kept = Kept::default();
+        let mut kept = BoundedEntries::default();
         let text = "x".repeat(1000);
         for at in 0..3_000 {
             let mut writer = DocWriter::new();

@@ -1,4 +1,4 @@
-//! What a collection asks of documents that come into it: its validator, and the constraints that are declared for it. Asked of
+//! What a collection asks of documents that come into it: its validator, and the constraints that are declared for it. Requirements of
 //! documents before they are written, as they would be stored: with the version and the fields that rules give them.
 
 use crate::execute::access::Access;
@@ -19,10 +19,10 @@ pub(super) enum Found {
     Nothing,
     /// A validator that only MongoDB can read.
     Unreadable,
-    Asked(Box<Asked>),
+    Required(Box<Requirements>),
 }
 
-pub(super) struct Asked {
+pub(super) struct Requirements {
     ns: Namespace,
     validator: Option<Filter>,
     /// Rules that ask for something, each as a filter.
@@ -33,7 +33,7 @@ pub(super) struct Asked {
     fields: Vec<Arc<Rule>>,
 }
 
-impl Asked {
+impl Requirements {
     /// By the rules that will be in force.
     pub(super) async fn look(at: &mut Access<'_>, ns: &Namespace, declared: &[Rule]) -> Result<Found> {
         let of_collection = || declared.iter().filter(|rule| rule.host == *ns);
@@ -58,7 +58,7 @@ impl Asked {
         let lens = of_collection().find_map(|rule| rule.lens().cloned());
         let with_field = of_collection().filter(|rule| rule.kept_field().is_some());
         let fields = with_field.map(|rule| Arc::new(rule.clone())).collect();
-        Ok(Found::Asked(Box::new(Asked { ns: ns.clone(), validator, constraints, kept, lens, fields })))
+        Ok(Found::Required(Box::new(Requirements { ns: ns.clone(), validator, constraints, kept, lens, fields })))
     }
 
     /// Why each of some new documents would be refused; `None` where it would not.
